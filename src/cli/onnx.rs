@@ -8,9 +8,12 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::confidence::{MemoryFit, memory_fit};
-use tilescope_onnx::{DimValues, Dimension, GraphInput, OnnxError, OnnxFile, OnnxGraph, Symbol};
+use tilescope_onnx::{
+    DimValues, Dimension, GraphInput, OnnxError, OnnxFile, OnnxGraph, Symbol, composed_operators,
+    is_foldable,
+};
 use tilescope_report::units::{Bytes, binary_bytes, grouped};
-use tilescope_sim::onnx::{OpState, annotated_stages, has_loss, op_state};
+use tilescope_sim::onnx::{OpState, annotated_stages, has_loss, op_state, refused_nodes};
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{EnoughIpus, compile, enough_ipus};
 
@@ -19,6 +22,18 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "onnx", arguments, run
 
 /// What stands before the name of a symbolic dimension in a key.
 const DIM_KEY: &str = "model.dim.";
+
+/// What stands before the name of an `If` that data decide.
+const BRANCH_KEY: &str = "model.branch.";
+
+/// What stands before the name of a `Loop` that data count.
+const TRIPS_KEY: &str = "model.trips.";
+
+/// The key of the most results of operators that have as many as data say.
+const RESULTS_KEY: &str = "model.max_results";
+
+/// Most refused nodes that are listed.
+const MOST_REFUSED: usize = 10;
 
 /// The key of the batch, whatever its symbol is called.
 const BATCH_KEY: &str = "model.batch_size";
@@ -38,7 +53,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("set")
                 .value_name("KEY=VALUE")
                 .action(ArgAction::Append)
-                .help("Give a symbolic dimension a value, as in simulate: model.dim.sequence=128"),
+                .help("Say what the file leaves open, as in simulate: model.dim.sequence=128, model.trips.NAME=8, model.branch.NAME=then, model.max_results=100"),
         )
         .arg(
             Arg::new("no-fit")
@@ -78,7 +93,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if graph.is_some() && !matches.get_flag("no-fit") {
         fit = Some(ModelFit::of(path, super::simulate::overrides(matches)));
     }
-    let listing = OnnxListing { file: &file, graph: graph.as_ref(), fit };
+    let refused = graph.as_ref().map(refused_nodes).unwrap_or_default();
+    let listing = OnnxListing { file: &file, graph: graph.as_ref(), refused, fit };
     if matches.get_flag("json") {
         return super::command::print_json(&listing.json(), output);
     }
@@ -100,12 +116,26 @@ fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliErr
         };
         // The name of a dimension may have any characters.
         let (key, value) = given.rsplit_once('=').ok_or_else(wrong)?;
+        if let Some(name) = key.trim().strip_prefix(BRANCH_KEY) {
+            let is_first = match value.trim() {
+                "then" => true,
+                "else" => false,
+                _ => return Err(wrong().into()),
+            };
+            dims.branches.insert(name.to_owned(), is_first);
+            continue;
+        }
         let value = value.trim().parse().map_err(|_| wrong())?;
+        if let Some(name) = key.trim().strip_prefix(TRIPS_KEY) {
+            dims.trips.insert(name.to_owned(), value);
+            continue;
+        }
         match key.trim().strip_prefix(DIM_KEY) {
             Some(name) => {
                 dims.by_name.insert(name.to_owned(), value);
             }
             None if key.trim() == BATCH_KEY => dims.batch = Some(value),
+            None if key.trim() == RESULTS_KEY => dims.max_results = Some(value),
             None => return Err(wrong().into()),
         }
     }
@@ -116,6 +146,8 @@ fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliErr
 struct OnnxListing<'a> {
     file: &'a OnnxFile,
     graph: Option<&'a OnnxGraph>,
+    /// Nodes that simulating it would refuse, each with the reason.
+    refused: Vec<(usize, String)>,
     /// The result of compiling it, where that was asked for.
     fit: Option<ModelFit>,
 }
@@ -198,19 +230,37 @@ struct OpRow {
 }
 
 impl OnnxListing<'_> {
-    /// Operators that are left, those that are folded after them. Without values for all dimensions
-    /// nothing is folded.
+    /// Operators that are left, those whose place others took, and those that are folded. Without
+    /// values for all dimensions nothing is folded.
     fn ops(&self) -> Vec<OpRow> {
-        let written = || self.file.op_counts();
-        let kept = self.graph.map_or_else(written, OnnxGraph::op_counts);
-        let rows = |counts: BTreeMap<String, u64>, is_folded: bool| {
-            counts.into_iter().map(move |(op, count)| {
-                let state = if is_folded { "folded" } else { op_state(&op).name() };
-                OpRow { op, count, state }
-            })
+        let Some(graph) = self.graph else {
+            let rows = self.file.op_counts().into_iter();
+            return rows.map(|(op, count)| OpRow { state: open_state(&op), op, count }).collect();
         };
-        let folded = self.graph.map(|graph| graph.folded.clone()).unwrap_or_default();
-        rows(kept, false).chain(rows(folded, true)).collect()
+        let mut refused: BTreeMap<String, u64> = BTreeMap::new();
+        for (at, _) in &self.refused {
+            *refused.entry(written_op(graph, *at)).or_default() += 1;
+        }
+        let kept = graph.op_counts();
+        let mut rows = Vec::new();
+        for (op, count) in &kept {
+            let wrong = refused.remove(op).unwrap_or(0).min(*count);
+            if wrong > 0 {
+                rows.push(OpRow { op: op.clone(), count: wrong, state: REFUSED });
+            }
+            if *count > wrong {
+                let state = op_state(op).name();
+                rows.push(OpRow { op: op.clone(), count: count - wrong, state });
+            }
+        }
+        for (op, count) in &graph.composed {
+            let state = if refused.contains_key(op) { REFUSED } else { OpState::Composed.name() };
+            rows.push(OpRow { op: op.clone(), count: *count, state });
+        }
+        for (op, count) in &graph.folded {
+            rows.push(OpRow { op: op.clone(), count: *count, state: "folded" });
+        }
+        rows
     }
 
     fn json(&self) -> Value {
@@ -244,9 +294,14 @@ impl OnnxListing<'_> {
     /// An operator; one that is not modelled with the first of its nodes.
     fn op_json(&self, row: &OpRow) -> Value {
         let mut json = json!({ "op": row.op, "count": row.count, "state": row.state });
-        if let Some(graph) = self.graph.filter(|_| row.state == OpState::Unknown.name()) {
+        let Some(graph) = self.graph else { return json };
+        if row.state == OpState::Unknown.name() {
             let first = graph.nodes.iter().find(|node| node.full_op() == row.op);
             json["node"] = json!(first.map(|node| &node.name));
+        } else if row.state == REFUSED {
+            let first = self.refused.iter().find(|(at, _)| written_op(graph, *at) == row.op);
+            json["node"] = json!(first.map(|(at, _)| &graph.nodes[*at].name));
+            json["problem"] = json!(first.map(|(_, problem)| problem));
         }
         json
     }
@@ -282,11 +337,35 @@ impl OnnxListing<'_> {
         for OpRow { op, count, state } in rows {
             writeln!(output, "{op:width$} {:>7}  {state}", grouped(count))?;
         }
+        for (_, problem) in self.refused.iter().take(MOST_REFUSED) {
+            writeln!(output, "refused: {problem}")?;
+        }
         if let Some(fit) = &self.fit {
             writeln!(output, "\n{}", fit.words())?;
         }
         Ok(())
     }
+}
+
+/// What becomes of an operator whose operands simulating does not accept.
+const REFUSED: &str = "refused";
+
+/// What is known of an operator before sizes are: one that folds of shapes and constants, or is
+/// decided by them, is open.
+fn open_state(op: &str) -> &'static str {
+    match op_state(op) {
+        OpState::Unknown if composed_operators().any(|composed| composed == op) => {
+            OpState::Composed.name()
+        }
+        OpState::Unknown if is_foldable(op) => "open",
+        state => state.name(),
+    }
+}
+
+/// The operator of the file that a node is, or is a part of.
+fn written_op(graph: &OnnxGraph, at: usize) -> String {
+    let source = graph.nodes[at].source();
+    source.rsplit_once('@').map_or(source.clone(), |(op, _)| op.to_owned())
 }
 
 /// A dimension without a value, and a size to begin with.

@@ -76,6 +76,46 @@ fn every_small_file_compiles_with_all_defaults() {
     }
 }
 
+/// Files made after bug reports of other programs: each is simulated, and multiplies as much as its
+/// shapes say.
+#[test]
+fn files_that_others_refused_are_simulated() {
+    let cases: [(&str, &[&str], u64); 9] = [
+        ("empty_past", &[], 262_144),
+        (
+            "past_symbolic",
+            &["model.dim.past_sequence_length=0", "model.dim.sequence_length=16"],
+            262_144,
+        ),
+        ("matmul_integer", &[], 2_097_152),
+        ("dynamic_quantise", &[], 262_144),
+        ("sequence_at", &[], 0),
+        ("if_on_input", &["model.branch.if=then"], 0),
+        ("if_on_input", &["model.branch.if=else"], 0),
+        ("opset24", &[], 0),
+        ("nan_to_num", &[], 8_470_528),
+    ];
+    for (name, overrides, macs) in cases {
+        let spec = spec(&format!("{name}.onnx"), overrides);
+        let graph = &spec.model.file.as_ref().expect("imported").graph;
+        assert_eq!(graph.macs(), macs, "{name}");
+        assert!(figures(&spec).fullest_tile.0 > 0, "{name}");
+    }
+}
+
+/// What the user says of branches and turns is in the spec of the report, and is checked.
+#[test]
+fn decisions_are_checked_and_kept() {
+    let kept = spec("if_on_input.onnx", &["model.branch.if=else"]);
+    assert!(kept.text.contains("else"), "{}", kept.text);
+    let wrong = refusal("if_on_input.onnx", &["model.branch.if=maybe"]);
+    assert!(wrong.contains("then") && wrong.contains("else"), "{wrong}");
+    let open = refusal("if_on_input.onnx", &[]);
+    assert!(open.contains("set model.branch.if to then or else"), "{open}");
+    let nobody = refusal("opset24.onnx", &["model.trips.loop=3"]);
+    assert!(nobody.contains("\"loop\""), "{nobody}");
+}
+
 /// Names mean nothing to the machine.
 #[test]
 fn other_names_of_values_change_no_figure() {

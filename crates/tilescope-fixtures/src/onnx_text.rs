@@ -7,7 +7,9 @@ use crate::onnx_file::{value_info, weight};
 ///
 /// - `opset 13`, and `out y z`, without which the outputs are those of the last node.
 /// - `x f32:2,5,16` declares an input, `w w:16,16` a weight without data, `n i64:2=1,-1` an
-///   initialiser; types are `f32`, `f16` (of inputs), `i64`, `i8`, `bool` and `str`. Without dimensions it is a scalar.
+///   initialiser, `u8:3,4=` one without data;
+///   types are `f32`, `f16`, `bf16` and `i32` (of inputs), `i64`, `i8`, `u8`, `bool` and `str`.
+///   Without dimensions it is a scalar.
 /// - `y z = Split x w:3,4 axis=1 @name` is a node, `y = ` may be left out. Operands may be declared
 ///   where they are read; `_` is an absent one. A value with a comma is whole numbers, one with a
 ///   point a number, one of digits a whole number, all else a text, in quotes where it has spaces.
@@ -58,11 +60,13 @@ fn words(statement: &str) -> Vec<String> {
 
 fn is_declaration(word: &str) -> bool {
     let kind = word.split(':').next().unwrap_or_default();
-    word.contains(':') && ["w", "f32", "f16", "i64", "i8", "bool", "str"].contains(&kind)
+    word.contains(':')
+        && ["w", "f32", "f16", "bf16", "i64", "i32", "i8", "u8", "bool", "str"].contains(&kind)
 }
 
 fn is_operator(word: &str) -> bool {
-    word.starts_with(|sign: char| sign.is_ascii_uppercase())
+    let name = word.rsplit('.').next().unwrap_or_default();
+    name.starts_with(|sign: char| sign.is_ascii_uppercase())
 }
 
 fn parsed<T: std::str::FromStr>(word: &str) -> T {
@@ -92,17 +96,28 @@ impl TextModel {
             let tensor = dims.iter().fold(Message::default(), |tensor, dim| tensor.int(1, *dim));
             tensor.int(2, element).bytes(8, name).bytes(9, list::<u8>(values))
         };
+        // Values that the file does not have.
+        let typed = |element: i64| {
+            let tensor = dims.iter().fold(Message::default(), |tensor, dim| tensor.int(1, *dim));
+            tensor.int(2, element).bytes(8, name)
+        };
         self.model = match (kind, values) {
             ("w", None) => model.tensor(weight(name, &dims)),
             ("f32", None) => model.input(value_info(name, FLOAT, &dims)),
             ("f16", None) => model.input(value_info(name, FLOAT16, &dims)),
             ("i64", None) => model.input(value_info(name, INT64, &dims)),
+            ("bf16", None) => model.input(value_info(name, 16, &dims)),
+            ("i32", None) => model.input(value_info(name, 6, &dims)),
             ("i8", None) => model.input(value_info(name, 3, &dims)),
+            ("u8", None) => model.input(value_info(name, 2, &dims)),
             ("bool", None) => model.input(value_info(name, BOOL, &dims)),
             ("str", None) => model.input(value_info(name, 8, &dims)),
             ("f32", Some(values)) => model.tensor(floats(name, &dims, &list(values))),
             ("i64", Some(values)) => model.tensor(ints(name, &dims, &list(values))),
+            ("i8", Some("")) => model.tensor(typed(3)),
             ("i8", Some(values)) => model.tensor(bytes(3, values)),
+            ("u8", Some("")) => model.tensor(typed(2)),
+            ("u8", Some(values)) => model.tensor(bytes(2, values)),
             ("bool", Some(values)) => model.tensor(bytes(BOOL, values)),
             _ => panic!("no declaration: {declaration}"),
         };

@@ -5,7 +5,7 @@ use crate::proto::{GraphProto, ModelProto, NodeProto};
 use std::collections::{HashMap, VecDeque};
 
 /// Versions of the standard's set of operators that are understood.
-const OPSETS: std::ops::RangeInclusive<i64> = 7..=23;
+const OPSETS: std::ops::RangeInclusive<i64> = 7..=28;
 
 /// The same set under both of its names.
 pub(crate) fn standard_domain(domain: &str) -> &str {

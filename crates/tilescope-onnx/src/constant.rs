@@ -1,5 +1,7 @@
 //! Small tensors whose values are known.
 
+use crate::element::ElementKind;
+
 /// Values of a tensor, in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConstantData {
@@ -19,6 +21,17 @@ pub struct ConstantTensor {
 }
 
 impl ConstantTensor {
+    /// A tensor without elements; none if the type is one whose values are never read.
+    pub(crate) fn empty(element: ElementKind, dims: Vec<u64>) -> Option<Self> {
+        let data = match element {
+            ElementKind::Bool => ConstantData::Bools(Vec::new()),
+            kind if kind.is_integer() => ConstantData::Ints(Vec::new()),
+            kind if kind.is_float() => ConstantData::Floats(Vec::new()),
+            _ => return None,
+        };
+        Some(Self { dims, data })
+    }
+
     /// Number of values.
     #[must_use]
     pub fn len(&self) -> usize {

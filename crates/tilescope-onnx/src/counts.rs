@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 const STATISTICS: std::ops::RangeInclusive<usize> = 3..=4;
 
 impl OnnxGraph {
-    /// Operator -> nodes that are left. Operators of other sets than the standard's have the set
-    /// before their name: `com.example.Custom`.
+    /// Operator -> nodes that are left, without those that are parts of others. Operators of other
+    /// sets than the standard's have the set before their name: `com.example.Custom`.
     #[must_use]
     pub fn op_counts(&self) -> BTreeMap<String, u64> {
-        count_ops(self.nodes.iter().map(|node| (&*node.domain, &*node.op)))
+        let whole = self.nodes.iter().filter(|node| node.source.is_none());
+        count_ops(whole.map(|node| (&*node.domain, &*node.op)))
     }
 
     /// Elements of all floating-point initialisers that nodes read, without the statistics of batch
@@ -35,8 +36,7 @@ impl OnnxGraph {
     }
 
     /// Multiplications with an addition of one forward pass: those of `Conv`, `ConvTranspose`,
-    /// `Gemm`, `MatMul`, `Einsum`, `Attention` and recurrent layers, and of their versions for whole
-    /// numbers.
+    /// `Gemm`, `MatMul`, `Einsum`, `Attention` and recurrent layers.
     #[must_use]
     pub fn macs(&self) -> u64 {
         self.nodes.iter().map(|node| self.node_macs(node)).fold(0, u64::saturating_add)
@@ -64,8 +64,7 @@ impl OnnxGraph {
         let output = self.dims(&node.outputs, 0)?;
         match &*node.op {
             // Every element of the output sums one over a filter.
-            "Conv" | "ConvInteger" => product(output, input(1)?.get(1..)?),
-            "QLinearConv" => product(output, input(3)?.get(1..)?),
+            "Conv" => product(output, input(1)?.get(1..)?),
             // Every element of the input goes into the outputs under one filter.
             "ConvTranspose" => product(input(0)?, input(1)?.get(1..)?),
             "Gemm" => {
@@ -73,7 +72,7 @@ impl OnnxGraph {
                 let is_transposed = node.attributes.int("transA").ok()?.unwrap_or(0) != 0;
                 product(output, &[if is_transposed { *rows } else { *columns }])
             }
-            "MatMul" | "MatMulInteger" | "QLinearMatMul" => product(output, &[*input(0)?.last()?]),
+            "MatMul" => product(output, &[*input(0)?.last()?]),
             "Einsum" => {
                 let operands: Option<Vec<&[u64]>> = (0..node.inputs.len()).map(input).collect();
                 let operands = operands?;

@@ -28,6 +28,9 @@ pub enum ElementKind {
     Int4,
     /// E2M1 of opset 23.
     Float4,
+    /// 2-bit whole numbers of opset 25.
+    Uint2,
+    Int2,
 }
 
 /// Number in the file, type, name in the standard, bits of an element.
@@ -56,12 +59,21 @@ const KINDS: &[(u64, ElementKind, &str, u32)] = &[
     (21, ElementKind::Uint4, "uint4", 4),
     (22, ElementKind::Int4, "int4", 4),
     (23, ElementKind::Float4, "float4e2m1", 4),
+    // E8M0 of opset 24: scales of other formats.
+    (24, ElementKind::Float8, "float8", 8),
+    (25, ElementKind::Uint2, "uint2", 2),
+    (26, ElementKind::Int2, "int2", 2),
 ];
 
 impl ElementKind {
     /// The type with this number; none if the standard has no such number.
     pub(crate) fn from_number(number: u64) -> Option<Self> {
         KINDS.iter().find(|(of, ..)| *of == number).map(|(_, kind, ..)| *kind)
+    }
+
+    /// Its number in files.
+    pub(crate) fn number(self) -> u64 {
+        KINDS.iter().find(|(_, kind, ..)| *kind == self).map_or(0, |(number, ..)| *number)
     }
 
     /// Its name in the standard.
@@ -105,6 +117,8 @@ impl ElementKind {
                 | Self::Uint64
                 | Self::Uint4
                 | Self::Int4
+                | Self::Uint2
+                | Self::Int2
         )
     }
 }

@@ -31,6 +31,12 @@ pub enum OnnxError {
     /// A value was given for a dimension that the file does not have.
     #[error("there is no dimension {name:?}{}", hint(known, nearest.as_deref()))]
     UnknownDimension { name: String, known: Vec<String>, nearest: Option<String> },
+    /// A branch or a number of turns was given for a node that did not need it.
+    #[error(
+        "no node {name:?} leaves its branch or turns open{}",
+        if known.is_empty() { String::new() } else { format!(": {} do", known.join(", ")) }
+    )]
+    UnknownDecision { name: String, known: Vec<String> },
 }
 
 /// What could have been meant, else what there is.

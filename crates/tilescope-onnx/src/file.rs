@@ -44,7 +44,7 @@ pub struct Symbol {
     pub is_batch: bool,
 }
 
-/// Values of symbolic dimensions.
+/// What the user says of what a file leaves open: sizes, branches, turns and numbers of results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DimValues {
     /// By name.
@@ -53,6 +53,12 @@ pub struct DimValues {
     pub batch: Option<u64>,
     /// A size that the first dimension of inputs has in the file, and the one that it is to have.
     pub first: Option<(u64, u64)>,
+    /// Name of an `If` that data decide -> whether its first branch runs.
+    pub branches: BTreeMap<String, bool>,
+    /// Name of a `Loop` -> turns that it takes.
+    pub trips: BTreeMap<String, u64>,
+    /// Results of operators that have as many as data say, such as `NonZero`.
+    pub max_results: Option<u64>,
 }
 
 /// Largest value of a symbolic dimension.
@@ -203,7 +209,7 @@ impl OnnxFile {
     /// If a symbol has no value, a shape cannot be known, or nodes and shapes do not go together.
     pub fn resolve(&self, dims: &DimValues) -> Result<OnnxGraph, OnnxError> {
         let values = self.symbol_values(dims)?;
-        resolve::resolve(self, &values, dims.first)
+        resolve::resolve(self, &values, dims)
     }
 
     /// Symbol -> value, for all symbols of inputs.
@@ -217,12 +223,14 @@ impl OnnxFile {
         let (mut values, mut open) = (BTreeMap::new(), Vec::new());
         for symbol in symbols {
             let batch = dims.batch.filter(|_| symbol.is_batch);
+            // There is a sample, but there may be no token of an earlier call.
+            let least = u64::from(symbol.is_batch);
             match dims.by_name.get(&symbol.name).copied().or(batch) {
-                Some(value) if (1..=MAX_DIMENSION).contains(&value) => {
+                Some(value) if (least..=MAX_DIMENSION).contains(&value) => {
                     values.insert(symbol.name, value);
                 }
                 Some(value) => {
-                    let problem = format!("{value} is not between 1 and {MAX_DIMENSION}");
+                    let problem = format!("{value} is not between {least} and {MAX_DIMENSION}");
                     return Err(OnnxError::Graph {
                         place: format!("dimension {:?}", symbol.name),
                         problem,
@@ -270,8 +278,8 @@ fn graph_input(info: &ValueInfoProto) -> Result<GraphInput, OnnxError> {
             Ok(Dimension::Symbol(Dimension::unnamed(&info.name, axis)))
         }
         DimensionProto::Value(size) => match u64::try_from(*size) {
-            Ok(size) if size > 0 => Ok(Dimension::Known(size)),
-            _ => Err(error(format!("its dimension {axis} is {size}"))),
+            Ok(size) => Ok(Dimension::Known(size)),
+            Err(_) => Err(error(format!("its dimension {axis} is {size}"))),
         },
     };
     let dims = dims.iter().enumerate().map(dimension).collect::<Result<_, _>>()?;

@@ -38,6 +38,13 @@ pub(crate) fn is_pure(op: &str) -> bool {
     !is_random && shape::is_known(op)
 }
 
+/// Whether an operator of this name may be gone once all sizes are known: folded of shapes and
+/// constants, or decided by them.
+#[must_use]
+pub fn is_foldable(op: &str) -> bool {
+    matches!(op, "Constant" | "If") || is_pure(op)
+}
+
 /// Contents of a node's outputs, of at most `left` elements together. None where an operand's
 /// content is not known, or nothing here evaluates the operator: the outputs are constants
 /// nevertheless, of which only the shape is known.

@@ -76,6 +76,9 @@ pub struct OnnxNode {
     /// Path of modules it belongs to, the outermost first: dynamo's `name_scopes`, else the path in
     /// the node's name. Without its own name.
     pub scope: Option<Vec<String>>,
+    /// Operator and version of the file's node that it is a part of, `com.microsoft.BiasGelu@1`;
+    /// none if it stands for itself.
+    pub source: Option<Arc<str>>,
 }
 
 impl OnnxNode {
@@ -101,6 +104,15 @@ impl OnnxNode {
                 format!("{}/{}", scope.join("/"), self.name)
             }
             _ => self.name.clone(),
+        }
+    }
+
+    /// Operator and version of the file's node that it is or stands for: `Conv@11`.
+    #[must_use]
+    pub fn source(&self) -> String {
+        match &self.source {
+            Some(source) => source.to_string(),
+            None => format!("{}@{}", self.full_op(), self.opset),
         }
     }
 
@@ -131,6 +143,9 @@ pub struct OnnxGraph {
     pub outputs: Vec<ValueId>,
     /// Operator -> nodes that were folded into constants.
     pub folded: BTreeMap<String, u64>,
+    /// Operator -> nodes whose place several others took, which name it as their source. Loops are
+    /// among them: their turns stand one behind the other.
+    pub composed: BTreeMap<String, u64>,
     /// `metadata_props` of the file.
     pub metadata: Vec<(String, String)>,
 }

@@ -7,6 +7,7 @@
 //! | `file` | [`OnnxFile`]: what was read, its inputs and symbolic dimensions |
 //! | `suggested_size` | sizes to begin with for symbolic dimensions |
 //! | `resolve` | the one walk: inlines functions and branches, folds, infers shapes |
+//! | `compose` | operators that stand for several of the standard's, as a table |
 //! | `shape`, `fold` | shapes by operator, a file per family; values of small tensors |
 //! | `graph`, `counts` | [`OnnxGraph`]: what is left when all dimensions have values |
 //! | `attributes`, `constant`, `element` | attributes of nodes, small known tensors, element types |
@@ -17,6 +18,7 @@
 
 mod attributes;
 mod check;
+mod compose;
 mod constant;
 mod counts;
 mod element;
@@ -34,8 +36,10 @@ mod wire;
 mod tests;
 
 pub use attributes::{Attribute, AttributeValue, Attributes};
+pub use compose::composed_operators;
 pub use constant::{ConstantData, ConstantTensor};
 pub use element::ElementKind;
 pub use error::OnnxError;
 pub use file::{DimValues, Dimension, GraphInput, OnnxFile, Symbol};
+pub use fold::is_foldable;
 pub use graph::{OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource};

@@ -5,28 +5,34 @@
 
 mod attributes;
 mod inline;
+mod loops;
 mod prune;
 mod scope;
+mod types;
 
 use crate::attributes::Attributes;
 use crate::check;
+use crate::compose::{self, Composition};
 use crate::constant::ConstantTensor;
 use crate::element::ElementKind;
 use crate::error::OnnxError;
-use crate::file::{Dimension, OnnxFile};
+use crate::file::{DimValues, Dimension, OnnxFile};
 use crate::fold;
-use crate::graph::{OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource};
-use crate::proto::{FunctionProto, MAX_RANK, NodeProto, TensorProto};
-use crate::shape::{self, NodeView, TensorType};
-use attributes::NodeIdentity;
+use crate::graph::{OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource, full_op};
+use crate::proto::{FunctionProto, MAX_RANK, NodeProto, Properties, TensorProto};
+use crate::shape::{NodeView, TensorType};
 use scope::Scope;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+
+pub(crate) use attributes::NodeIdentity;
+pub(crate) use loops::NodeParts;
 
 /// Most elements of a tensor, as many as a model of any size today has parameters a thousand times.
 const MAX_ELEMENTS: u64 = 1 << 40;
 
-/// Most nodes that functions and branches stand for, beside those of the graph.
+/// Most nodes that functions, branches, loops and composed operators stand for, beside those of the
+/// graph.
 const MAX_INLINED: usize = 1 << 18;
 
 /// Most elements of tensors that folding reads and makes, all together.
@@ -38,13 +44,20 @@ const MAX_TEXT_BYTES: usize = 1 << 30;
 /// Domain, name and overload of a function.
 type FunctionKey<'f> = (&'f str, &'f str, &'f str);
 
-struct Resolver<'f> {
+pub(crate) struct Resolver<'f> {
     /// Symbol -> value.
     symbols: &'f BTreeMap<String, u64>,
+    /// What the user decided of branches, loops and results that depend on data.
+    given: &'f DimValues,
+    /// Decisions that a node asked for.
+    asked: BTreeSet<String>,
     functions: HashMap<FunctionKey<'f>, &'f FunctionProto>,
-    values: Vec<OnnxValue>,
+    pub(crate) values: Vec<OnnxValue>,
+    /// Elements of values that are sequences of tensors.
+    pub(crate) sequences: HashMap<ValueId, Vec<ValueId>>,
     nodes: Vec<OnnxNode>,
     folded: BTreeMap<String, u64>,
+    composed: BTreeMap<String, u64>,
     folded_elements: u64,
     text_bytes: usize,
     visited: usize,
@@ -55,24 +68,28 @@ struct Resolver<'f> {
 pub(crate) fn resolve(
     file: &OnnxFile,
     symbols: &BTreeMap<String, u64>,
-    first: Option<(u64, u64)>,
+    given: &DimValues,
 ) -> Result<OnnxGraph, OnnxError> {
     let graph = check::graph(&file.model)?;
     let functions = file.model.functions.iter();
     let functions = functions.map(|function| (function_key(function), function)).collect();
     let mut resolver = Resolver {
         symbols,
+        given,
+        asked: BTreeSet::new(),
         functions,
         values: Vec::new(),
+        sequences: HashMap::new(),
         nodes: Vec::new(),
         folded: BTreeMap::new(),
+        composed: BTreeMap::new(),
         folded_elements: 0,
         text_bytes: 0,
         visited: 0,
         inlined: 0,
     };
     let mut scope = Scope::of_model(&file.model.opset_imports, graph);
-    let inputs = resolver.inputs(file, first, &mut scope)?;
+    let inputs = resolver.inputs(file, given.first, &mut scope)?;
     resolver.initializers(&graph.initializers, &mut scope)?;
     for at in &file.order {
         resolver.node(&graph.nodes[*at], &mut scope)?;
@@ -83,7 +100,15 @@ pub(crate) fn resolve(
             problem: "nothing computes it".to_owned(),
         })
     };
-    let outputs = graph.outputs.iter().map(output).collect::<Result<_, _>>()?;
+    let outputs: Vec<ValueId> = graph.outputs.iter().map(output).collect::<Result<_, _>>()?;
+    if let Some(id) = outputs.iter().find(|id| resolver.sequences.contains_key(id)) {
+        return Err(OnnxError::Graph {
+            place: format!("output {:?}", resolver.values[id.index()].name),
+            problem: "it is a sequence of tensors: export the model with a tensor in its place"
+                .to_owned(),
+        });
+    }
+    resolver.check_given()?;
     let graph = prune::used(OnnxGraph {
         opset: file.opset,
         values: resolver.values,
@@ -91,6 +116,7 @@ pub(crate) fn resolve(
         inputs,
         outputs,
         folded: resolver.folded,
+        composed: resolver.composed,
         metadata: file.metadata.clone(),
     });
     check_texts(&graph)?;
@@ -124,6 +150,8 @@ fn function_key(function: &FunctionProto) -> FunctionKey<'_> {
 /// are weights, unless they are single numbers.
 fn is_constant(value: &OnnxValue) -> bool {
     match value.source {
+        // What has no elements has none at any run.
+        _ if value.elements() == 0 => true,
         ValueSource::Constant => true,
         ValueSource::Initializer => !value.element.is_float() || value.elements() <= 1,
         ValueSource::Input | ValueSource::Node(_) => false,
@@ -180,7 +208,7 @@ impl<'f> Resolver<'f> {
     }
 
     /// Adds a value whose size can be.
-    fn value(
+    pub(crate) fn value(
         &mut self,
         name: &str,
         element: ElementKind,
@@ -211,10 +239,8 @@ impl<'f> Resolver<'f> {
     fn node(&mut self, node: &'f NodeProto, scope: &mut Scope<'f, '_>) -> Result<(), OnnxError> {
         self.visited += 1;
         let identity = NodeIdentity::new(node, scope, self.visited);
-        self.inlined += usize::from(scope.is_inner());
-        if self.inlined > MAX_INLINED {
-            let problem = format!("functions and branches stand for more than {MAX_INLINED} nodes");
-            return Err(identity.error(problem));
+        if scope.is_inner() {
+            self.keep_inlined(&identity)?;
         }
         self.keep_text(&identity, identity.bytes())?;
         let inputs = self.operands(node, &identity, scope)?;
@@ -223,13 +249,63 @@ impl<'f> Resolver<'f> {
             return self.call(function, node, &identity, &inputs, scope);
         }
         match (domain, &*node.op) {
-            ("", "If") => self.branch(node, &identity, &inputs, scope),
-            ("", "Loop" | "Scan") => Err(identity.error(
-                "loops whose turns are counted while the program runs are not modelled: \
-                 export the model with its loops unrolled",
-            )),
-            _ => self.operation(node, identity, inputs, scope),
+            ("", "If") => return self.branch(node, &identity, &inputs, scope),
+            ("", "Loop") => return self.counted_loop(node, &identity, &inputs, scope),
+            ("", "Scan") => return self.scan(node, &identity, &inputs, scope),
+            _ => {}
         }
+        let attributes = scope.attributes(node, &identity)?;
+        self.keep_text(&identity, attributes.bytes())?;
+        let opset = scope.opset(domain);
+        if let Some(compose) = compose::find(domain, &node.op) {
+            let parts = NodeParts {
+                metadata: Arc::clone(&node.metadata),
+                source: format!("{}@{opset}", full_op(domain, &node.op)).into(),
+            };
+            let mut composition = Composition {
+                resolver: &mut *self,
+                identity: &identity,
+                parts: &parts,
+                op: &node.op,
+                attributes: &attributes,
+                opset,
+                inputs: &inputs,
+                outputs: node.outputs.len(),
+            };
+            if let Some(results) = compose(&mut composition)? {
+                *self.composed.entry(full_op(domain, &node.op)).or_insert(0) += 1;
+                return self.take_results(node, &identity, &results, scope);
+            }
+        }
+        if let Some(id) = inputs.iter().flatten().find(|id| self.sequences.contains_key(id)) {
+            return Err(identity.error(format!(
+                "it reads {:?}, which is a sequence of tensors",
+                self.values[id.index()].name
+            )));
+        }
+        let symbols = self.symbols;
+        let written = |at: usize| scope.written_type(&node.outputs[at], symbols);
+        let names = node
+            .outputs
+            .iter()
+            .map(|name| if name.is_empty() { None } else { Some(scope.value_name(name)) });
+        let draft = NodeDraft {
+            identity,
+            op: &node.op,
+            domain,
+            opset,
+            attributes,
+            metadata: &node.metadata,
+            outputs: names.collect(),
+            source: None,
+        };
+        let outputs = self.add(draft, inputs, &written)?;
+        for (name, id) in node.outputs.iter().zip(outputs) {
+            if let Some(id) = id {
+                scope.define(Arc::clone(name), id);
+            }
+        }
+        Ok(())
     }
 
     /// Counts bytes of names and attributes that are going to be kept.
@@ -258,27 +334,30 @@ impl<'f> Resolver<'f> {
         node.inputs.iter().map(operand).collect()
     }
 
-    /// A node that stands for itself: folded if all it reads is known, else kept.
-    fn operation(
+    /// Adds a node that stands for itself: folded if all it reads is known, else kept. `written`
+    /// gives the type that the file states for an output.
+    pub(crate) fn add(
         &mut self,
-        node: &'f NodeProto,
-        identity: NodeIdentity,
+        draft: NodeDraft,
         inputs: Vec<Option<ValueId>>,
-        scope: &mut Scope<'f, '_>,
-    ) -> Result<(), OnnxError> {
-        let attributes = scope.attributes(node, &identity)?;
-        self.keep_text(&identity, attributes.bytes())?;
-        let opset = scope.opset(check::standard_domain(&node.domain));
+        written: &dyn Fn(usize) -> Option<TensorType>,
+    ) -> Result<Vec<Option<ValueId>>, OnnxError> {
+        if draft.source.is_some() {
+            self.keep_inlined(&draft.identity)?;
+        }
+        if draft.domain.is_empty() {
+            self.narrow_weights(draft.op, &inputs);
+        }
         let view = NodeView {
-            name: &identity.name,
-            op: &node.op,
-            domain: check::standard_domain(&node.domain),
-            opset,
+            name: &draft.identity.name,
+            op: draft.op,
+            domain: draft.domain,
+            opset: draft.opset,
             inputs: inputs.iter().map(|id| id.map(|id| &self.values[id.index()])).collect(),
-            attributes: &attributes,
-            outputs: node.outputs.len(),
+            attributes: &draft.attributes,
+            outputs: draft.outputs.len(),
         };
-        let types = self.types(node, &view, scope)?;
+        let types = types::of_outputs(&view, written)?;
         let contents = self.contents(&view, &types);
         let is_folded = contents.is_some();
         if let Some(contents) = &contents {
@@ -289,69 +368,60 @@ impl<'f> Resolver<'f> {
         }
         let mut contents = contents.unwrap_or_default().into_iter();
         let source = if is_folded {
-            *self.folded.entry(node.op.to_string()).or_insert(0) += 1;
+            if draft.source.is_none() {
+                *self.folded.entry(draft.op.to_string()).or_insert(0) += 1;
+            }
             ValueSource::Constant
         } else {
             ValueSource::Node(self.nodes.len())
         };
-        let mut outputs = Vec::with_capacity(node.outputs.len());
+        let mut outputs = Vec::with_capacity(draft.outputs.len());
         let mut types = types.into_iter();
-        for name in &node.outputs {
+        for name in &draft.outputs {
             let (kind, content) = (types.next(), contents.next().flatten());
-            if name.is_empty() {
+            let Some(name) = name else {
                 outputs.push(None);
                 continue;
-            }
-            let Some(TensorType { element, dims }) = kind else {
-                return Err(
-                    identity.error(format!("the shape of its output {name:?} is not known"))
-                );
             };
-            let full = scope.value_name(name);
-            let id = self.value(&full, element, dims, source, || identity.place())?;
+            let Some(TensorType { element, dims }) = kind else {
+                let problem = format!("the shape of its output {name:?} is not known");
+                return Err(draft.identity.error(problem));
+            };
+            let id = self.value(name, element, dims, source, || draft.identity.place())?;
             self.values[id.index()].content = content;
-            scope.define(Arc::clone(name), id);
             outputs.push(Some(id));
         }
         if !is_folded {
-            self.nodes.push(identity.into_node(node, opset, inputs, outputs, attributes));
+            self.nodes.push(draft.into_node(inputs, outputs.clone()));
+        }
+        Ok(outputs)
+    }
+
+    /// Counts a node that stands in the place of another.
+    fn keep_inlined(&mut self, identity: &NodeIdentity) -> Result<(), OnnxError> {
+        self.inlined += 1;
+        if self.inlined > MAX_INLINED {
+            let problem =
+                format!("functions, branches and loops stand for more than {MAX_INLINED} nodes");
+            return Err(identity.error(problem));
         }
         Ok(())
     }
 
-    /// Types of a node's outputs: by the rule of its operator, else as the file says, else as those
-    /// of an element-wise operation.
-    fn types(
-        &self,
-        node: &NodeProto,
-        view: &NodeView,
-        scope: &Scope<'f, '_>,
-    ) -> Result<Vec<TensorType>, OnnxError> {
-        let written = || {
-            let written = |name: &Arc<str>| scope.written_type(name, self.symbols);
-            node.outputs.iter().map(written).collect::<Option<Vec<TensorType>>>()
-        };
-        let inferred = shape::infer(view);
-        let file_decides = match &inferred {
-            Ok(types) => types.is_none(),
-            Err(_) => shape::counts_results(view.op),
-        };
-        if let Some(types) = written().filter(|_| file_decides) {
-            return Ok(types);
-        }
-        match inferred? {
-            Some(types) => Ok(types),
-            None => shape::as_element_wise(view),
-        }
-    }
-
-    /// Contents of the outputs of a node that need not be computed: made of shapes and constants.
-    /// The inner `None` are those that are too large to be kept.
+    /// Contents of the outputs of a node that need not be computed: made of shapes and constants, or
+    /// without elements. The inner `None` are those that are too large to be kept.
     fn contents(
         &self,
         view: &NodeView,
         types: &[TensorType],
     ) -> Option<Vec<Option<Arc<ConstantTensor>>>> {
+        let is_empty = |kind: &TensorType| kind.dims.contains(&0);
+        if !types.is_empty() && types.iter().all(is_empty) {
+            let empty = |kind: &TensorType| {
+                ConstantTensor::empty(kind.element, kind.dims.clone()).map(Arc::new)
+            };
+            return Some(types.iter().map(empty).collect());
+        }
         let mut operands = view.inputs.iter().flatten().peekable();
         let needs_shapes_only = view.domain.is_empty() && fold::reads_only_shapes(view.op);
         let can_fold = needs_shapes_only
@@ -368,25 +438,33 @@ impl<'f> Resolver<'f> {
     }
 }
 
-impl NodeIdentity {
-    fn into_node(
-        self,
-        node: &NodeProto,
-        opset: u32,
-        inputs: Vec<Option<ValueId>>,
-        outputs: Vec<Option<ValueId>>,
-        attributes: Attributes,
-    ) -> OnnxNode {
+/// A node before its outputs have types.
+pub(crate) struct NodeDraft<'d> {
+    pub identity: NodeIdentity,
+    pub op: &'d str,
+    pub domain: &'d str,
+    pub opset: u32,
+    pub attributes: Attributes,
+    pub metadata: &'d Properties,
+    /// Names of the outputs that somebody may ask for.
+    pub outputs: Vec<Option<String>>,
+    /// Operator and version that it is a part of.
+    pub source: Option<Arc<str>>,
+}
+
+impl NodeDraft<'_> {
+    fn into_node(self, inputs: Vec<Option<ValueId>>, outputs: Vec<Option<ValueId>>) -> OnnxNode {
         OnnxNode {
-            name: self.name,
-            op: node.op.to_string(),
-            domain: check::standard_domain(&node.domain).to_owned(),
-            opset,
+            name: self.identity.name,
+            op: self.op.to_owned(),
+            domain: self.domain.to_owned(),
+            opset: self.opset,
             inputs,
             outputs,
-            attributes,
-            metadata: Arc::clone(&node.metadata),
-            scope: self.scope,
+            attributes: self.attributes,
+            metadata: Arc::clone(self.metadata),
+            scope: self.identity.scope,
+            source: self.source,
         }
     }
 }

@@ -16,7 +16,6 @@ mod quantize;
 mod recurrent;
 mod reduce;
 mod resize;
-mod signal;
 mod slice;
 
 use crate::attributes::Attributes;
@@ -71,7 +70,6 @@ const FAMILIES: &[fn(&str) -> Option<ShapeRule>] = &[
     recurrent::rule,
     loss::rule,
     quantize::rule,
-    signal::rule,
 ];
 
 /// Whether there is a rule for this operator of the standard.

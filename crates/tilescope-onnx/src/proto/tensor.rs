@@ -65,7 +65,9 @@ impl TensorHead {
         let elements = dims.iter().try_fold(1_u64, |product, dim| product.checked_mul(*dim))?;
         let most = match element {
             _ if self.is_external => return None,
-            ElementKind::Uint4 | ElementKind::Int4 => return None,
+            ElementKind::Uint4 | ElementKind::Int4 | ElementKind::Uint2 | ElementKind::Int2 => {
+                return None;
+            }
             ElementKind::Float8 | ElementKind::Float4 => return None,
             ElementKind::Bool => MAX_WHOLE_NUMBERS,
             _ if element.is_integer() => MAX_WHOLE_NUMBERS,

@@ -14,7 +14,8 @@ const NAME_SCOPES: &str = "pkg.torch.onnx.name_scopes";
 const MAX_ATTRIBUTES: usize = 1000;
 
 /// What a node is called.
-pub(super) struct NodeIdentity {
+#[derive(Clone)]
+pub(crate) struct NodeIdentity {
     pub name: String,
     op: String,
     /// Modules it belongs to.
@@ -34,18 +35,24 @@ impl NodeIdentity {
         Self { name, op: node.op.to_string(), scope: modules }
     }
 
+    /// A part of it that is a node of its own.
+    pub(crate) fn part(&self, part: &str, op: &str) -> Self {
+        let name = format!("{}/{part}", self.name);
+        Self { name, op: op.to_owned(), scope: self.scope.clone() }
+    }
+
     /// Bytes of its names.
     pub(super) fn bytes(&self) -> usize {
         self.name.len() + self.scope.iter().flatten().map(String::len).sum::<usize>()
     }
 
     /// What a message calls it.
-    pub(super) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         check::place(&self.name, &self.op)
     }
 
     /// An error at this node.
-    pub(super) fn error(&self, problem: impl Into<String>) -> OnnxError {
+    pub(crate) fn error(&self, problem: impl Into<String>) -> OnnxError {
         OnnxError::Graph { place: self.place(), problem: problem.into() }
     }
 }

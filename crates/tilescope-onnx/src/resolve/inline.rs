@@ -50,13 +50,15 @@ impl<'f> Resolver<'f> {
     ) -> Result<(), OnnxError> {
         let condition = inputs.first().copied().flatten();
         let content = condition.and_then(|id| self.values[id.index()].content.clone());
-        let Some(condition) = content.and_then(|content| content.scalar()) else {
-            return Err(identity.error(
-                "which branch runs depends on values that only a run of the program computes: \
-                 export the model for one of them",
-            ));
+        let known = content.and_then(|content| content.scalar()).map(|condition| condition != 0.0);
+        let Some(is_taken) = known.or_else(|| self.given_branch(&identity.name)) else {
+            let key = &identity.name;
+            return Err(identity.error(format!(
+                "which branch runs depends on values that only a run of the program computes: set \
+                 model.branch.{key} to then or else, or export the model for one of them",
+            )));
         };
-        let name = if condition == 0.0 { "else_branch" } else { "then_branch" };
+        let name = if is_taken { "then_branch" } else { "else_branch" };
         let Some(graph) = graph_attribute(node, name) else {
             return Err(identity.error(format!("it has no {name}")));
         };
@@ -81,7 +83,7 @@ impl<'f> Resolver<'f> {
     }
 
     /// Names results as the caller does.
-    fn take_results(
+    pub(super) fn take_results(
         &mut self,
         node: &NodeProto,
         identity: &NodeIdentity,
@@ -102,11 +104,11 @@ impl<'f> Resolver<'f> {
     }
 }
 
-fn results(names: &[Name], scope: &Scope) -> Vec<Option<ValueId>> {
+pub(super) fn results(names: &[Name], scope: &Scope) -> Vec<Option<ValueId>> {
     names.iter().map(|name| scope.find(name)).collect()
 }
 
-fn graph_attribute<'f>(node: &'f NodeProto, name: &str) -> Option<&'f GraphProto> {
+pub(super) fn graph_attribute<'f>(node: &'f NodeProto, name: &str) -> Option<&'f GraphProto> {
     let found = node.attributes.iter().find(|attribute| *attribute.name == *name)?;
     if let AttributeValueProto::Graph(graph) = &found.value { Some(graph) } else { None }
 }

@@ -48,6 +48,7 @@ pub(super) fn used(graph: OnnxGraph) -> OnnxGraph {
         outputs: renumber(graph.outputs),
         opset: graph.opset,
         folded: graph.folded,
+        composed: graph.composed,
         metadata: graph.metadata,
     }
 }

@@ -59,6 +59,17 @@ impl<'f, 'o> Scope<'f, 'o> {
         })
     }
 
+    /// Names of one turn of a loop, told apart from those of others by `turn`.
+    pub(super) fn of_turn(
+        outer: &'o Scope<'f, 'o>,
+        graph: &'f GraphProto,
+        identity: &NodeIdentity,
+        turn: u64,
+    ) -> Result<Self, OnnxError> {
+        let prefix = format!("{}/{turn}/", identity.name);
+        Ok(Self { prefix, ..Self::of_branch(outer, graph, identity)? })
+    }
+
     /// Names of a function that is called.
     pub(super) fn of_call(
         caller: &Scope<'f, '_>,

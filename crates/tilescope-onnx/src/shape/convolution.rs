@@ -7,10 +7,7 @@ use crate::error::OnnxError;
 /// The rule of an operator of this family.
 pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     Some(match op {
-        "Conv" => |view| convolution(view, 1, view.input(0)?.element),
-        "ConvInteger" => |view| convolution(view, 1, ElementKind::Int32),
-        "QLinearConv" => |view| convolution(view, 3, view.input(7)?.element),
-        "DeformConv" => |view| convolution(view, 1, view.input(0)?.element),
+        "Conv" | "DeformConv" => convolution,
         "ConvTranspose" => conv_transpose,
         "AveragePool" | "LpPool" | "MaxPool" => pool,
         "GlobalAveragePool" | "GlobalLpPool" | "GlobalMaxPool" => global_pool,
@@ -128,13 +125,10 @@ fn image<'a>(view: &NodeView, dims: &'a [u64]) -> Result<(u64, u64, &'a [u64]), 
     }
 }
 
-fn convolution(
-    view: &NodeView,
-    weights: usize,
-    element: ElementKind,
-) -> Result<Vec<TensorType>, OnnxError> {
+fn convolution(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
+    let element = view.input(0)?.element;
     let (batch, channels, sizes) = image(view, &view.input(0)?.dims)?;
-    let (outputs, group_channels, kernel) = image(view, &view.input(weights)?.dims)?;
+    let (outputs, group_channels, kernel) = image(view, &view.input(1)?.dims)?;
     let groups = view.size(view.int_or("group", 1)?.into())?;
     if groups == 0 || group_channels.saturating_mul(groups) != channels || outputs % groups != 0 {
         let problem = format!(

@@ -2,7 +2,6 @@
 
 use super::{NodeView, ShapeRule, TensorType, broadcast};
 use crate::attributes::Attributes;
-use crate::element::ElementKind;
 use crate::error::OnnxError;
 use std::collections::BTreeMap;
 
@@ -11,15 +10,7 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     Some(match op {
         "MatMul" => |view| {
             let element = view.input(0)?.element;
-            Ok(vec![TensorType { element, dims: product_dims(view, 0, 1)? }])
-        },
-        "MatMulInteger" => |view| {
-            let dims = product_dims(view, 0, 1)?;
-            Ok(vec![TensorType { element: ElementKind::Int32, dims }])
-        },
-        "QLinearMatMul" => |view| {
-            let element = view.input(7)?.element;
-            Ok(vec![TensorType { element, dims: product_dims(view, 0, 3)? }])
+            Ok(vec![TensorType { element, dims: product_dims(view)? }])
         },
         "Gemm" => gemm,
         "Einsum" => einsum,
@@ -30,8 +21,8 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
 
 /// The shape of a product as numpy's `matmul` has it: vectors are rows or columns, leading
 /// dimensions repeat.
-fn product_dims(view: &NodeView, left: usize, right: usize) -> Result<Vec<u64>, OnnxError> {
-    let (a, b) = (&view.input(left)?.dims, &view.input(right)?.dims);
+fn product_dims(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
+    let (a, b) = (&view.input(0)?.dims, &view.input(1)?.dims);
     let problem = || view.error(format!("{a:?} times {b:?}"));
     let (Some((&columns, a_rows)), Some((&last, b_rest))) = (a.split_last(), b.split_last()) else {
         return Err(problem());
@@ -75,6 +66,8 @@ fn gemm(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 
 /// The labels of an `Einsum`.
 pub(crate) struct EinsumLabels {
+    /// Those of each operand.
+    pub operands: Vec<Vec<char>>,
     /// Those of the output.
     pub output: Vec<char>,
     /// Label -> size, leading dimensions that `...` stands for among them.
@@ -129,7 +122,11 @@ impl EinsumLabels {
             Some(right) => labels_of(right, hidden),
             None => implied_output(&operands, hidden),
         };
-        output.iter().all(|label| sizes.contains_key(label)).then_some(Self { output, sizes })
+        output.iter().all(|label| sizes.contains_key(label)).then_some(Self {
+            operands,
+            output,
+            sizes,
+        })
     }
 }
 

@@ -15,11 +15,6 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
         "DequantizeLinear" => {
             |view| Ok(vec![TensorType { element: view.input(1)?.element, ..view.like(0)? }])
         }
-        "DynamicQuantizeLinear" => |view| {
-            let scalar = |element| TensorType { element, dims: Vec::new() };
-            let output = TensorType { element: ElementKind::Uint8, ..view.like(0)? };
-            Ok(vec![output, scalar(ElementKind::Float32), scalar(ElementKind::Uint8)])
-        },
         _ => return None,
     })
 }

@@ -59,7 +59,7 @@ fn the_figures_of_a_collection() {
                 file.symbols().into_iter().filter(|symbol| !symbol.is_batch).map(|s| (s.name, 128)),
             ),
             batch: number("batch"),
-            first: None,
+            ..DimValues::default()
         };
         let read = OnnxFile::open(&path).and_then(|file| Ok((file.resolve(&values(&file))?, file)));
         count += 1;

@@ -71,7 +71,7 @@ fn symbols_ask_for_a_value() {
     let named = |name: &str, value| DimValues {
         by_name: BTreeMap::from([(name.to_owned(), value)]),
         batch: Some(1),
-        first: None,
+        ..DimValues::default()
     };
     assert!(refusal(&named("bacth", 4)).contains("did you mean \"batch\""));
     assert!(refusal(&named("batch", 0)).contains("between 1 and"));

@@ -1,8 +1,12 @@
 //! Functions, branches, order, and what nobody needs.
 
 use super::{refusal, resolved};
-use crate::{AttributeValue, ValueSource};
-use tilescope_fixtures::onnx_file::{INT64, Message, Node, function, graph};
+use crate::{AttributeValue, DimValues, OnnxError, OnnxFile, OnnxGraph, ValueSource};
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use tilescope_fixtures::onnx_file::{
+    INT64, Message, Node, OnnxFileBuilder, function, graph, weight,
+};
 use tilescope_fixtures::onnx_text;
 
 /// A function's nodes stand in the place of its call, with the attributes of the call.
@@ -44,6 +48,126 @@ fn branches_whose_condition_is_known_are_inlined() {
         assert_eq!(graph.nodes.len(), 1);
         assert_eq!((graph.nodes[0].op.as_str(), graph.folded.get("If")), (op, Some(&1)));
     }
+}
+
+/// The graph of a model with decisions about its branches and loops.
+fn decided(model: &OnnxFileBuilder, given: DimValues) -> Result<OnnxGraph, OnnxError> {
+    OnnxFile::read(Cursor::new(model.bytes()))?.resolve(&given)
+}
+
+/// An `If` that data decide has the branch that the user names, and no name is given in vain.
+#[test]
+fn branches_that_data_decide_are_chosen() {
+    let branch = |op: &str| graph(&[Node::new(op, &["x"], &["b"])], &[], &[], &["b"]);
+    let choice = Node::new("If", &["flag"], &["y"])
+        .named("/cache")
+        .graph("then_branch", &branch("Relu"))
+        .graph("else_branch", &branch("Tanh"));
+    let model = onnx_text::model("opset 18; x f32:2,3; flag bool:; out y").node(choice);
+    let given = |names: &[&str], is_first: bool| DimValues {
+        branches: names.iter().map(|name| ((*name).to_owned(), is_first)).collect(),
+        ..DimValues::default()
+    };
+    for (is_first, op) in [(true, "Relu"), (false, "Tanh")] {
+        let graph = decided(&model, given(&["/cache"], is_first)).unwrap();
+        assert_eq!(graph.nodes[0].op, op);
+    }
+    assert!(refusal(&model).contains("set model.branch./cache to then or else"));
+    let unknown = decided(&model, given(&["/cache", "cache"], true)).unwrap_err().to_string();
+    assert!(unknown.contains("\"cache\"") && unknown.contains("/cache do"), "{unknown}");
+}
+
+/// Inputs of a body.
+fn names(of: &[&str]) -> Vec<Message> {
+    of.iter().map(|name| Message::default().bytes(1, name)).collect()
+}
+
+/// A layer of a loop: `next = tanh(state . w)`, with weights of the body.
+fn layer() -> Message {
+    let nodes = [
+        Node::new("MatMul", &["state", "w"], &["product"]).named("product"),
+        Node::new("Tanh", &["product"], &["next"]),
+        Node::new("Identity", &["next"], &["seen"]),
+        Node::new("Identity", &["go"], &["goes"]),
+    ];
+    let weights = [weight("w", &[8, 8])];
+    graph(&nodes, &weights, &names(&["turn", "go", "state"]), &["goes", "next", "seen"])
+}
+
+/// Turns stand one behind the other and share the weights of the body; what each makes is stacked.
+#[test]
+fn loops_take_the_turns_that_are_known() {
+    let turns = Node::new("Loop", &["most", "go", "x"], &["y", "all"]).graph("body", &layer());
+    let text = |most: &str| {
+        onnx_text::model(&format!("opset 18; x f32:3,8; most {most}; go bool:=1; out y all"))
+            .node(turns.clone().named("loop"))
+    };
+    let graph = resolved(&text("i64:=4")).unwrap();
+    assert_eq!(graph.macs(), 4 * 3 * 8 * 8);
+    assert_eq!(graph.parameter_count(), 64, "one matrix of weights");
+    let dims = |graph: &OnnxGraph, at: usize| graph.value(graph.outputs[at]).dims.clone();
+    assert_eq!((dims(&graph, 0), dims(&graph, 1)), (vec![3, 8], vec![4, 3, 8]));
+    assert_eq!(graph.composed["Loop"], 1);
+    let names: Vec<&str> = graph.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert!(names.contains(&"loop/0/product") && names.contains(&"loop/3/product"), "{names:?}");
+    // What data count is said by the user.
+    let open = text("i64:");
+    assert!(refusal(&open).contains("set model.trips.loop to a number"), "{}", refusal(&open));
+    let trips = BTreeMap::from([("loop".to_owned(), 2)]);
+    let graph = decided(&open, DimValues { trips, ..DimValues::default() }).unwrap();
+    assert_eq!((graph.macs(), dims(&graph, 1)), (2 * 3 * 8 * 8, vec![2, 3, 8]));
+}
+
+/// `Scan` takes a turn for each part of its operand, forwards or backwards.
+#[test]
+fn scans_take_a_turn_for_each_part() {
+    let body = graph(
+        &[
+            Node::new("Add", &["state", "part"], &["next"]).named("add"),
+            Node::new("Identity", &["next"], &["seen"]),
+        ],
+        &[],
+        &names(&["state", "part"]),
+        &["next", "seen"],
+    );
+    let scan = Node::new("Scan", &["first", "x"], &["last", "all"])
+        .named("scan")
+        .int("num_scan_inputs", 1)
+        .ints("scan_input_directions", &[1])
+        .graph("body", &body);
+    let model = onnx_text::model("opset 18; first f32:8; x f32:6,8; out last all").node(scan);
+    let graph = resolved(&model).unwrap();
+    let dims: Vec<Vec<u64>> =
+        graph.outputs.iter().map(|output| graph.value(*output).dims.clone()).collect();
+    assert_eq!(dims, [vec![8], vec![6, 8]]);
+    let adds = graph.nodes.iter().filter(|node| node.op == "Add").count();
+    let first = graph.nodes.iter().find(|node| node.op == "Gather").expect("a part");
+    let place = graph.value(first.inputs[1].unwrap()).content.as_ref().unwrap().scalar();
+    assert_eq!((adds, place, graph.composed["Scan"]), (6, Some(5.0), 1));
+}
+
+/// Keys and values of earlier calls that there were none of leave no trace.
+#[test]
+fn tensors_without_elements_are_no_work() {
+    let text = "opset 18; past f32:1,8,0,128; k f32:1,8,16,128; q f32:1,8,16,128
+        t = Transpose past perm=0,1,3,2; all = Concat past k axis=2
+        keys = Transpose all perm=0,1,3,2; y = MatMul q keys; out y t";
+    let graph = resolved(&onnx_text::model(text)).unwrap();
+    let ops: Vec<&str> = graph.nodes.iter().map(|node| node.op.as_str()).collect();
+    assert_eq!((ops, graph.macs()), (vec!["Concat", "Transpose", "MatMul"], 262_144));
+    assert_eq!(graph.value(graph.outputs[1]).dims, [1, 8, 128, 0]);
+}
+
+/// A place in a sequence that only data know is refused, and so is a sequence as a result.
+#[test]
+fn sequences_have_constant_places() {
+    let of = |rest: &str| {
+        refusal(&onnx_text::model(&format!("opset 18; x f32:4,6; s = SplitToSequence x; {rest}")))
+    };
+    assert!(of("SequenceAt s i64: @at").contains("constant places"));
+    assert!(of("out s").contains("a sequence of tensors"));
+    assert!(of("Relu s @relu").contains("a sequence of tensors"));
+    assert!(of("SequenceAt s i64:=9").contains("axis 9"));
 }
 
 /// A file whose nodes are in another order is the same graph; one that is in order stays so.

@@ -7,7 +7,7 @@ use super::{ImportSettings, blocks, loss};
 use crate::graph::{GraphBuilder, GraphError, ImportProblem, ModelGraph, NodeOptions};
 use crate::shape::{TensorId, TensorInfo, TensorRole};
 use regex::Regex;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tilescope_onnx::{OnnxGraph, OnnxValue, ValueId};
 use tilescope_report::UnknownOperator;
@@ -40,10 +40,10 @@ pub(super) struct Importer<'a> {
     pub frozen: Vec<Regex>,
     /// For each value, whether a weight that is trained leads to it; empty without training.
     pub trained: Vec<bool>,
-    /// Names that are taken.
-    names: BTreeSet<String>,
+    /// Names that are taken, each with the number that its next namesake gets.
+    names: HashMap<String, usize>,
     /// Tensors that have the name of a value.
-    named: BTreeSet<TensorId>,
+    named: HashSet<TensorId>,
 }
 
 impl<'a> Importer<'a> {
@@ -77,8 +77,8 @@ impl<'a> Importer<'a> {
             readers,
             frozen: frozen.collect::<Result<_, _>>()?,
             trained: Vec::new(),
-            names: BTreeSet::new(),
-            named: BTreeSet::new(),
+            names: HashMap::new(),
+            named: HashSet::new(),
         };
         if settings.training {
             importer.trained = importer.trained_values();
@@ -179,10 +179,19 @@ impl<'a> Importer<'a> {
 
     /// The name, with a number behind it where it is taken.
     pub(super) fn unique(&mut self, name: &str) -> String {
-        let numbered = |number: usize| format!("{name}_{number}");
-        let mut names = std::iter::once(name.to_string()).chain((2..).map(numbered));
-        let free = names.find(|name| !self.names.contains(name)).unwrap_or_default();
-        self.names.insert(free.clone());
-        free
+        let Some(next) = self.names.get(name).copied() else {
+            self.names.insert(name.to_string(), 2);
+            return name.to_string();
+        };
+        for number in next.. {
+            let free = format!("{name}_{number}");
+            if self.names.contains_key(&free) {
+                continue;
+            }
+            self.names.insert(name.to_string(), number + 1);
+            self.names.insert(free.clone(), 2);
+            return free;
+        }
+        String::new()
     }
 }

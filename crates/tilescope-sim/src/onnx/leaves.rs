@@ -13,8 +13,8 @@ impl Importer<'_> {
         match element {
             ElementKind::Float16 | ElementKind::BFloat16 => DType::Half,
             ElementKind::Float8 | ElementKind::Float4 => DType::Quarter,
-            ElementKind::Uint8 | ElementKind::Uint4 => DType::UInt8,
-            ElementKind::Int8 | ElementKind::Int4 => DType::Int8,
+            ElementKind::Uint8 | ElementKind::Uint4 | ElementKind::Uint2 => DType::UInt8,
+            ElementKind::Int8 | ElementKind::Int4 | ElementKind::Int2 => DType::Int8,
             ElementKind::Bool => DType::Bool,
             kind if kind.is_float() => self.settings.types.map_or(DType::Float, |(of, _)| of),
             _ => DType::Int,

@@ -15,7 +15,8 @@ use tilescope_onnx::{OnnxGraph, OnnxValue, ValueId, ValueSource};
 /// Nodes that are losses.
 const LOSS_NODES: [&str; 2] = ["SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"];
 
-/// The loss of the file itself: an output that a loss node makes, or one without axes.
+/// The loss of the file itself: an output that a loss node makes, or one without axes that weights lead
+/// to.
 pub(super) fn of_file(file: &OnnxGraph) -> Option<ValueId> {
     let made_by_loss = |output: &&ValueId| match file.value(**output).source {
         ValueSource::Node(node) => LOSS_NODES.contains(&file.nodes[node].op.as_str()),
@@ -24,7 +25,23 @@ pub(super) fn of_file(file: &OnnxGraph) -> Option<ValueId> {
     let has_no_axes = |output: &&ValueId| file.value(**output).dims.is_empty();
     let mut outputs = file.outputs.iter().filter(|output| is_single_float(file, **output));
     let found = file.outputs.iter().find(made_by_loss);
-    found.or_else(|| outputs.find(has_no_axes)).copied()
+    let single = || outputs.find(has_no_axes).filter(|output| weights_lead_to(file, **output));
+    found.or_else(single).copied()
+}
+
+/// Whether a value is made of weights: floats with axes, or of another file.
+fn weights_lead_to(file: &OnnxGraph, output: ValueId) -> bool {
+    let is_weight = |value: &OnnxValue| {
+        let has_axes = !value.dims.is_empty() || value.is_external;
+        value.source == ValueSource::Initializer && value.element.is_float() && has_axes
+    };
+    let mut made: Vec<bool> = file.values.iter().map(is_weight).collect();
+    for node in &file.nodes {
+        if node.inputs.iter().flatten().any(|input| made[input.index()]) {
+            node.outputs.iter().flatten().for_each(|output| made[output.index()] = true);
+        }
+    }
+    made[output.index()]
 }
 
 /// Whether a node makes one number of it, which may be a loss: that of one sample too.

@@ -16,6 +16,7 @@ mod loss;
 mod node_import;
 mod notes;
 mod options;
+mod refusals;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +24,11 @@ pub use batch::FileBatch;
 pub use blocks::{AnnotatedStages, AnnotationKind};
 pub use build::{OpState, op_state};
 pub use options::is_import_key;
-pub(crate) use options::{BlockChoice, DIM_PREFIX, FuseChoice, ImportOptions, LossChoice};
+pub(crate) use options::{
+    BRANCH_PREFIX, BlockChoice, DIM_PREFIX, FuseChoice, ImportOptions, LossChoice, TRIPS_PREFIX,
+    is_of_file,
+};
+pub use refusals::refused_nodes;
 
 use crate::graph::{GraphError, ModelGraph};
 use crate::shape::DType;

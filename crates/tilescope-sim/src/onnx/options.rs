@@ -88,6 +88,11 @@ spec_table! {
             shows_in: "Insights; Summary: a note with its share",
             poptorch: "poptorch.custom_op",
         }
+        /// Most results of an operator that has as many as data say, NonZero or NonMaxSuppression;
+        /// 0 refuses such operators
+        max_results: u64 = 0 => {
+            shows_in: "Operations: shapes behind such an operator",
+        }
         /// What the blocks are that stages are made of
         blocks: BlockChoice = BlockChoice::Auto => {
             shows_in: "Operations; Execution trace: names of stages",
@@ -98,6 +103,17 @@ spec_table! {
 
 /// The part of a path below which symbolic dimensions of the file get their values.
 pub(crate) const DIM_PREFIX: &str = "model.dim.";
+
+/// The same of branches that data decide.
+pub(crate) const BRANCH_PREFIX: &str = "model.branch.";
+
+/// The same of turns of loops that data count.
+pub(crate) const TRIPS_PREFIX: &str = "model.trips.";
+
+/// Whether a key says what a file leaves open under a name of its own.
+pub(crate) fn is_of_file(path: &str) -> bool {
+    [DIM_PREFIX, BRANCH_PREFIX, TRIPS_PREFIX].iter().any(|prefix| path.starts_with(prefix))
+}
 
 /// Whether a key only applies to imported models.
 pub fn is_import_key(path: &str) -> bool {

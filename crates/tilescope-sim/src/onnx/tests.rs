@@ -22,6 +22,7 @@ fn options(fuse: FuseChoice) -> ImportOptions {
         frozen: Vec::new(),
         fuse,
         allow_unknown: false,
+        max_results: 0,
         blocks: options::BlockChoice::Auto,
     }
 }
@@ -123,6 +124,67 @@ fn every_operator_is_built_and_differentiated() {
     assert!(missing.is_empty(), "no case for {missing:?}");
     let unknown: Vec<&&str> = seen.difference(&listed).collect();
     assert!(unknown.is_empty(), "no operators: {unknown:?}");
+}
+
+/// Every composed operator has a case: its parts are modelled, have the shapes that the runtime gives
+/// it, and multiply as much.
+#[test]
+fn every_composed_operator_is_built() {
+    let mut seen: BTreeSet<String> = ["Loop", "Scan"].map(str::to_owned).into();
+    let given = DimValues { max_results: Some(10), ..DimValues::default() };
+    let lines = include_str!("composed.txt").lines().filter(|line| !line.starts_with('#'));
+    for line in lines {
+        let (macs, text) = line.split_once(" | ").expect("multiplications and a model");
+        let (text, shapes) = text.rsplit_once(" -> ").expect("shapes");
+        let file = OnnxFile::read(Cursor::new(onnx_text::model(text).bytes())).expect("a file");
+        let graph = file.resolve(&given).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let of_outputs = graph.outputs.iter().map(|output| {
+            let dims: Vec<String> =
+                graph.value(*output).dims.iter().map(ToString::to_string).collect();
+            if dims.is_empty() { "scalar".to_owned() } else { dims.join(",") }
+        });
+        assert_eq!(of_outputs.collect::<Vec<_>>().join(" "), shapes, "{text}");
+        assert_eq!(graph.macs().to_string(), macs, "{text}");
+        assert!(refused_nodes(&graph).is_empty(), "{text}: {:?}", refused_nodes(&graph));
+        seen.extend(graph.composed.keys().cloned());
+        let file = ImportedFile::new("test.onnx", &file, graph);
+        let options = options(FuseChoice::None);
+        let settings = ImportSettings { options: &options, types: None, training: false };
+        let forward = import(&file, &settings).unwrap_or_else(|error| panic!("{text}: {error}"));
+        crate::operators::check_lowering(&forward, text);
+    }
+    let listed: BTreeSet<String> = tilescope_onnx::composed_operators().collect();
+    assert_eq!(seen, listed);
+}
+
+/// Weights that an exporter has written as float32 into a bfloat16 model have its type.
+#[test]
+fn weights_have_the_type_of_what_they_meet() {
+    for text in [
+        "opset 22; x bf16:1,3,8,8; c = Conv x w:4,3,3,3 w:4; Relu c",
+        "opset 22; x f16:4,8; m = MatMul x w:8,6; Add m w:6",
+    ] {
+        for training in [false, true] {
+            let graph = imported(&onnx_text::model(text), FuseChoice::Auto, training);
+            let graph = graph.unwrap_or_else(|error| panic!("{text}: {error}"));
+            for tensor in graph.with_role(TensorRole::Parameter) {
+                assert_eq!(graph.tensor(tensor).ty.dtype, crate::shape::DType::Half, "{text}");
+            }
+        }
+    }
+}
+
+/// Operators that are modelled, but not with these attributes, are told before anything is simulated.
+#[test]
+fn what_simulating_refuses_is_not_called_modelled() {
+    let text = "opset 18; a = MaxPool f32:1,2,8,8 kernel_shape=2,2 dilations=2,2 @pool; Relu a";
+    let file = OnnxFile::read(Cursor::new(onnx_text::model(text).bytes())).expect("a file");
+    let graph = file.resolve(&DimValues::default()).expect("fixed sizes");
+    let refused = refused_nodes(&graph);
+    assert_eq!(refused.len(), 1);
+    assert!(refused[0].1.contains("\"pool\"") || refused[0].1.contains("pool"), "{refused:?}");
+    let error = imported(&onnx_text::model(text), FuseChoice::None, false).expect_err("refused");
+    assert_eq!(error.to_string(), refused[0].1);
 }
 
 /// Patterns as exporters write them, on the result of a product, and what they become.

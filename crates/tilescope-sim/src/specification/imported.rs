@@ -6,8 +6,11 @@ use super::choices::{DomainSharding, ExecutionStrategy, StashConvention};
 use super::error::{SpecError, SpecLocation};
 use super::source::LocatedSpecValue;
 use super::stages::StageSpec;
-use crate::onnx::{AnnotationKind, BlockChoice, DIM_PREFIX, FileBatch, ImportedFile, LossChoice};
-use crate::spec_keys::{COUNT, ChosenValues, SpecValue};
+use crate::onnx::{
+    AnnotationKind, BRANCH_PREFIX, BlockChoice, DIM_PREFIX, FileBatch, ImportedFile, LossChoice,
+    TRIPS_PREFIX,
+};
+use crate::spec_keys::{ChosenValues, LARGEST_SIZE, SpecKeyType, SpecValue};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +27,8 @@ const DEVICE_ITERATIONS: &str = "options.device_iterations";
 const FACTOR: &str = "options.batch_serialization_settings.factor";
 /// The key of the symbol that counts samples.
 const BATCH: &str = "model.batch_size";
+/// The key of the most results that data count.
+const MAX_RESULTS: &str = "model.max_results";
 
 type Settings = BTreeMap<String, LocatedSpecValue>;
 
@@ -133,7 +138,7 @@ fn check_name(settings: &Settings) -> Result<(), SpecError> {
     Err(SpecError::new(name.location.clone(), "model.name", problem))
 }
 
-/// What the spec says of symbolic dimensions.
+/// What the spec says of symbolic dimensions, branches, turns and numbers of results.
 fn dim_values(settings: &Settings, symbols: &[Symbol]) -> Result<DimValues, SpecError> {
     let mut values = DimValues { batch: batch(settings), ..DimValues::default() };
     let names: Vec<&str> = symbols.iter().map(|symbol| symbol.name.as_str()).collect();
@@ -148,11 +153,12 @@ fn dim_values(settings: &Settings, symbols: &[Symbol]) -> Result<DimValues, Spec
                 }
             });
         }
-        let value = COUNT.accept(&located.value).map_err(|problem| refuse(problem.to_string()))?;
+        let value = SIZE.accept(&located.value).map_err(|problem| refuse(problem.to_string()))?;
         if let SpecValue::Integer(size) = value {
             values.by_name.insert(name.to_string(), size.unsigned_abs());
         }
     }
+    decisions(settings, &mut values)?;
     let missing = |symbol: &&Symbol| !symbol.is_batch && !values.by_name.contains_key(&symbol.name);
     let missing: Vec<String> = symbols
         .iter()
@@ -166,6 +172,39 @@ fn dim_values(settings: &Settings, symbols: &[Symbol]) -> Result<DimValues, Spec
         settings.get(FILE).map_or(SpecLocation::NotWritten, |file| file.location.clone());
     let problem = format!("the file leaves dimensions open; set {}", missing.join(", "));
     Err(SpecError::new(location, FILE, problem))
+}
+
+/// A size that may be none at all: keys and values of earlier calls that there were not.
+const SIZE: SpecKeyType = SpecKeyType::Integer(0, LARGEST_SIZE);
+
+/// What the spec says of branches and loops that data decide, and of results that data count.
+fn decisions(settings: &Settings, values: &mut DimValues) -> Result<(), SpecError> {
+    for (path, located) in settings {
+        let refuse = |problem: String| SpecError::new(located.location.clone(), path, problem);
+        if let Some(name) = path.strip_prefix(BRANCH_PREFIX) {
+            let is_first = match &located.value {
+                SpecValue::String(word) if word == "then" => true,
+                SpecValue::String(word) if word == "else" => false,
+                other => {
+                    let found = other.describe();
+                    return Err(refuse(format!("expected \"then\" or \"else\", found {found}")));
+                }
+            };
+            values.branches.insert(name.to_string(), is_first);
+        } else if let Some(name) = path.strip_prefix(TRIPS_PREFIX) {
+            let value =
+                SIZE.accept(&located.value).map_err(|problem| refuse(problem.to_string()))?;
+            if let SpecValue::Integer(trips) = value {
+                values.trips.insert(name.to_string(), trips.unsigned_abs());
+            }
+        }
+    }
+    // A wrong value is refused with the others.
+    if let Some(SpecValue::Integer(most)) = settings.get(MAX_RESULTS).map(|located| &located.value)
+    {
+        values.max_results = u64::try_from(*most).ok().filter(|most| *most > 0);
+    }
+    Ok(())
 }
 
 /// The samples of a micro-batch that the spec asks for; a wrong value is refused with the others.

@@ -38,7 +38,7 @@ pub(crate) use stages::StageSpec;
 
 use crate::cost_constants::{self, CostConstant};
 use crate::model::{self, ModelDef, ModelSpec};
-use crate::onnx::{DIM_PREFIX, ImportedFile};
+use crate::onnx::{ImportedFile, is_of_file};
 use crate::spec_keys::{ChosenValues, SpecKey, SpecValue};
 use source::LocatedSpecValue;
 use std::collections::BTreeMap;
@@ -169,7 +169,7 @@ impl CheckedSpecValues {
         let known: Vec<&SpecKey> = keys::for_model(model).collect();
         let mut set = set;
         let mut warnings = Vec::new();
-        let of_this_model = |path: &str| model.is_imported() && path.starts_with(DIM_PREFIX);
+        let of_this_model = |path: &str| model.is_imported() && is_of_file(path);
         for (path, located) in set.iter_mut().filter(|(path, _)| !of_this_model(path)) {
             let Some(key) = known.iter().find(|key| key.path == *path) else {
                 let problem = format!("unknown key for model {:?}", model.name);
@@ -195,10 +195,10 @@ impl CheckedSpecValues {
         self.set.contains_key(path)
     }
 
-    /// The keys of symbolic dimensions that were set.
-    fn dims(&self) -> impl Iterator<Item = &str> {
+    /// The keys of dimensions, branches and turns of the file that were set.
+    fn of_file(&self) -> impl Iterator<Item = &str> {
         let paths = self.set.keys().map(String::as_str);
-        paths.filter(|path| self.model.is_imported() && path.starts_with(DIM_PREFIX))
+        paths.filter(|path| self.model.is_imported() && is_of_file(path))
     }
 
     /// Where each key was set.

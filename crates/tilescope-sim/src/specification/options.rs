@@ -647,9 +647,9 @@ fn text(values: &CheckedSpecValues) -> String {
         let keys = keys::for_model(values.model)
             .filter(|key| key.path.split('.').next() == Some(section) && values.is_set(&key.path));
         let paths = keys.map(|key| &*key.path);
-        let dims = values.dims().filter(|_| section == "model");
+        let of_file = values.of_file().filter(|_| section == "model");
         let lines: Vec<String> = paths
-            .chain(dims)
+            .chain(of_file)
             .map(|path| {
                 let name = path.split_once('.').map_or(path, |(_, name)| name);
                 format!("{} = {}\n", quoted(name), values.get(path))
@@ -674,5 +674,5 @@ fn quoted(name: &str) -> String {
 fn effective(values: &CheckedSpecValues) -> Vec<(String, String)> {
     let applies = |path: &&str| !path.starts_with(CALIBRATION_TABLE) || values.is_set(path);
     let paths = keys::for_model(values.model).map(|key| &*key.path).filter(applies);
-    paths.chain(values.dims()).map(|path| (path.to_string(), values.text(path))).collect()
+    paths.chain(values.of_file()).map(|path| (path.to_string(), values.text(path))).collect()
 }

@@ -12,6 +12,7 @@ pub use annotated::AnnotationKind;
 
 use super::options::BlockChoice;
 use crate::graph::{AnnotatedStage, GraphError, ImportProblem};
+use std::collections::HashMap;
 use tilescope_onnx::{OnnxGraph, OnnxNode, ValueSource};
 use tilescope_report::units::IpuId;
 
@@ -109,10 +110,11 @@ fn producers<'a>(file: &'a OnnxGraph, node: &'a OnnxNode) -> impl Iterator<Item 
 /// node comes before what it reads.
 fn in_data_order(file: &OnnxGraph, own: &[Option<String>]) -> NodeBlocks {
     let mut names: Vec<String> = Vec::new();
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
     let mut of_node: Vec<Option<usize>> = Vec::with_capacity(own.len());
     for (node, own) in file.nodes.iter().zip(own) {
         let number = own.as_ref().map(|own| {
-            names.iter().position(|name| name == own).unwrap_or_else(|| {
+            *numbers.entry(own).or_insert_with(|| {
                 names.push(own.clone());
                 names.len() - 1
             })

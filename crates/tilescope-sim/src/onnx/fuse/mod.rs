@@ -122,7 +122,7 @@ impl SourceNames {
         let mut words: Vec<String> = Vec::new();
         for at in nodes {
             let node = &file.nodes[at];
-            let word = format!("{}@{}", node.full_op(), node.opset);
+            let word = node.source();
             if !words.contains(&word) {
                 words.push(word);
             }

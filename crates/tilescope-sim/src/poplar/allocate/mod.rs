@@ -110,29 +110,58 @@ pub(crate) fn allocate(
 
 /// The tiles of one IPU while they are filled.
 struct IpuMemoryAllocator {
-    tiles: TileRange,
     slots: Vec<AllocationSlot>,
-    /// Bytes of each slot on each tile.
+    /// Stretches of neighbouring tiles that hold the same bytes of every slot.
+    columns: Vec<TileRange>,
+    /// Bytes of each slot on a tile of each column.
     bytes: Array2<Bytes>,
-    /// Tiles with their class.
+    /// Class of the tiles of each column.
     classes: Vec<usize>,
     /// Addresses of the slots in each class.
     offsets: Vec<Vec<Bytes>>,
-    /// Sums of each tile.
+    /// Sums of a tile of each column.
     sums: Vec<(TileMemory, Vec<CategoryBytes>)>,
 }
 
 impl IpuMemoryAllocator {
     fn new(tiles: TileRange, slots: Vec<AllocationSlot>) -> Self {
-        let mut bytes = Array2::from_elem((slots.len(), tiles.count() as usize), Bytes::ZERO);
-        for (slot, mut row) in slots.iter().zip(bytes.rows_mut()) {
-            for (range, size) in slot.bytes.iter() {
-                for tile in range.intersection(tiles).iter() {
-                    row[(tile - tiles.first) as usize] = *size;
+        let own = |range: TileRange| {
+            let own = range.intersection(tiles);
+            (own.first - tiles.first) as usize..(own.end - tiles.first) as usize
+        };
+        let mut begins = vec![false; tiles.count() as usize];
+        for slot in &slots {
+            for range in
+                slot.bytes.iter().map(|(range, _)| own(range)).filter(|own| !own.is_empty())
+            {
+                begins[range.start] = true;
+                if let Some(behind) = begins.get_mut(range.end) {
+                    *behind = true;
                 }
             }
         }
-        Self { tiles, slots, bytes, classes: Vec::new(), offsets: Vec::new(), sums: Vec::new() }
+        let mut columns: Vec<TileRange> = Vec::new();
+        let mut of_tile = Vec::with_capacity(begins.len());
+        for (tile, begins) in tiles.iter().zip(begins) {
+            match columns.last_mut().filter(|_| !begins) {
+                Some(column) => column.end = tile + 1,
+                None => columns.push(TileRange::single(tile)),
+            }
+            of_tile.push(columns.len() - 1);
+        }
+        let mut bytes = Array2::from_elem((slots.len(), columns.len()), Bytes::ZERO);
+        for (slot, mut row) in slots.iter().zip(bytes.rows_mut()) {
+            for (range, size) in slot.bytes.iter() {
+                let range = own(range);
+                if !range.is_empty() {
+                    for column in of_tile[range.start]..=of_tile[range.end - 1] {
+                        row[column] = *size;
+                    }
+                }
+            }
+        }
+        let (classes, offsets, sums) = Default::default();
+        Self { slots, columns, bytes, classes, offsets, sums }
     }
 
     /// Finds classes of tiles, places their variables and sums up what each tile holds.
@@ -163,7 +192,7 @@ impl IpuMemoryAllocator {
         self
     }
 
-    /// Most bytes of not-always-live variables that each tile holds at one step.
+    /// Most bytes of not-always-live variables that a tile of each column holds at one step.
     fn peaks(&self) -> Array1<Bytes> {
         // Ends come before beginnings at the same step.
         let mut changes: Vec<(u32, bool, usize)> = Vec::new();
@@ -191,8 +220,7 @@ impl IpuMemoryAllocator {
 
     /// Adds this IPU's tiles to the outcome.
     fn append_to(self, allocation: &mut TileMemoryAllocation) {
-        for (tile, (memory, categories)) in self.tiles.iter().zip(self.sums) {
-            let range = TileRange::single(tile);
+        for (range, (memory, categories)) in self.columns.iter().copied().zip(self.sums) {
             allocation.memory.push(range, memory);
             if !categories.is_empty() {
                 allocation.categories.push(range, categories);
@@ -202,11 +230,11 @@ impl IpuMemoryAllocator {
             let Some(first) = slot.members.first() else { continue };
             let mut placements = std::mem::take(&mut allocation.placements[*first]);
             let row = self.bytes.row(number);
-            for (tile, (bytes, class)) in self.tiles.iter().zip(row.iter().zip(&self.classes)) {
+            for (range, (bytes, class)) in self.columns.iter().zip(row.iter().zip(&self.classes)) {
                 if !bytes.is_zero() {
                     let offset = self.offsets[*class][number];
                     let placement = VariablePlacement { bytes: *bytes, offset };
-                    placements.push(TileRange::single(tile), placement);
+                    placements.push(*range, placement);
                 }
             }
             // Members are never live together and have the same bytes, so they share every address.

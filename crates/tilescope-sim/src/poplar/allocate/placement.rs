@@ -53,7 +53,7 @@ fn place_in_order(
     order: PlacementOrder,
 ) -> Vec<Bytes> {
     let mut tile =
-        TileMemoryAllocator { sizes, offsets: vec![ABSENT; slots.len()], placed: Vec::new() };
+        TileMemoryAllocator { sizes, offsets: vec![ABSENT; slots.len()], ..Default::default() };
     let by_rank = |rank: PlacementClass| -> Vec<usize> {
         (0..slots.len())
             .filter(|slot| !sizes[*slot].is_zero() && slots[*slot].class == rank)
@@ -73,11 +73,18 @@ fn place_in_order(
     for slot in passing {
         let lowest = lowest_address(chip, slots[slot].memory_constraint, steady_end);
         let stays = |slot: usize| slots[slot].is_always_live();
+        if let Some(few) = meetings.few(slot).filter(|_| !stays(slot)) {
+            tile.place_among(slot, lowest, few);
+            continue;
+        }
         let all = stays(slot);
         tile.place_first_fit(slot, lowest, |other| {
-            // The matrix has no bits for what is always live: that meets everything.
+            // No row has what is always live: that meets everything.
             all || stays(other) || meetings.interferes(slot, other)
         });
+        if all {
+            tile.stay(slot);
+        }
     }
     // Last, since its size differs on nearly every tile: placed earlier it would shift all others,
     // and each tile would need addresses of its own.
@@ -103,7 +110,16 @@ fn lowest_address(chip: &Chip, place: MemoryConstraint, below: Bytes) -> Bytes {
     }
 }
 
+/// More ranges than this are sorted into the others, fewer are put in one by one.
+const MOST_INSERTED: usize = 16;
+
+fn insert(ranges: &mut Vec<PlacedSlotRange>, range: PlacedSlotRange) {
+    let at = ranges.partition_point(|other| other.start < range.start);
+    ranges.insert(at, range);
+}
+
 /// A slot at its address.
+#[derive(Clone, Copy)]
 struct PlacedSlotRange {
     start: Bytes,
     end: Bytes,
@@ -111,11 +127,16 @@ struct PlacedSlotRange {
 }
 
 /// A tile while it is filled.
+#[derive(Default)]
 struct TileMemoryAllocator<'a> {
     sizes: &'a [Bytes],
     offsets: Vec<Bytes>,
     /// What lies above what is stacked, by address.
     placed: Vec<PlacedSlotRange>,
+    /// What lies there too, and was not put in order yet.
+    unordered: Vec<PlacedSlotRange>,
+    /// What is always live among these, by address.
+    staying: Vec<PlacedSlotRange>,
 }
 
 impl TileMemoryAllocator<'_> {
@@ -131,20 +152,68 @@ impl TileMemoryAllocator<'_> {
 
     /// Places `slot` in the first gap from `lowest` on between those that it meets.
     fn place_first_fit(&mut self, slot: usize, lowest: Bytes, meets: impl Fn(usize) -> bool) {
-        let size = self.sizes[slot];
-        let mut offset = lowest;
-        // Sorted by start only: variables that never meet overlap, so that an end may lie behind.
-        for other in &self.placed {
-            if other.end <= offset || !meets(other.slot) {
-                continue;
-            }
-            if offset + size <= other.start {
-                break;
-            }
-            offset = other.end.next_multiple_of(ALIGNMENT);
+        if self.unordered.len() > MOST_INSERTED {
+            self.placed.append(&mut self.unordered);
+            self.placed.sort_by_key(|placed| placed.start);
         }
-        self.offsets[slot] = offset;
-        let at = self.placed.partition_point(|other| other.start < offset);
-        self.placed.insert(at, PlacedSlotRange { start: offset, end: offset + size, slot });
+        for range in self.unordered.drain(..) {
+            insert(&mut self.placed, range);
+        }
+        let above = self.placed.iter().filter(|other| other.end > lowest && meets(other.slot));
+        let offset = first_gap(above, lowest, self.sizes[slot]);
+        self.put(slot, offset);
     }
+
+    /// The same for a slot that meets few: looking at all would be quadratic in the temporaries of a
+    /// long program.
+    fn place_among(&mut self, slot: usize, lowest: Bytes, few: &[u32]) {
+        let range = |slot: usize| {
+            let (start, size) = (self.offsets[slot], self.sizes[slot]);
+            (start != ABSENT).then(|| PlacedSlotRange { start, end: start + size, slot })
+        };
+        let mut met: Vec<PlacedSlotRange> =
+            few.iter().filter_map(|other| range(*other as usize)).collect();
+        met.sort_by_key(|placed| placed.start);
+        let (mut passing, mut staying) = (met.iter().peekable(), self.staying.iter().peekable());
+        let by_address = std::iter::from_fn(|| match (passing.peek(), staying.peek()) {
+            (Some(passes), Some(stays)) if stays.start < passes.start => staying.next(),
+            (Some(_), _) => passing.next(),
+            (None, _) => staying.next(),
+        });
+        let offset = first_gap(by_address, lowest, self.sizes[slot]);
+        self.put(slot, offset);
+    }
+
+    /// Keeps in mind that a slot that was placed is always live.
+    fn stay(&mut self, slot: usize) {
+        let (start, size) = (self.offsets[slot], self.sizes[slot]);
+        insert(&mut self.staying, PlacedSlotRange { start, end: start + size, slot });
+    }
+
+    fn put(&mut self, slot: usize, offset: Bytes) {
+        self.offsets[slot] = offset;
+        let end = offset + self.sizes[slot];
+        self.unordered.push(PlacedSlotRange { start: offset, end, slot });
+    }
+}
+
+/// The first address from `lowest` on where a variable of this size overlaps none of those that it
+/// meets. They are sorted by start only: variables that never meet overlap, so that an end may lie
+/// behind.
+fn first_gap<'a>(
+    others: impl Iterator<Item = &'a PlacedSlotRange>,
+    lowest: Bytes,
+    size: Bytes,
+) -> Bytes {
+    let mut offset = lowest;
+    for other in others {
+        if other.end <= offset {
+            continue;
+        }
+        if offset + size <= other.start {
+            break;
+        }
+        offset = other.end.next_multiple_of(ALIGNMENT);
+    }
+    offset
 }

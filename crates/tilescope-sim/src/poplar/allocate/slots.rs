@@ -110,19 +110,25 @@ pub(crate) fn assign_slots(variables: &[AllocationRequest]) -> Vec<AllocationSlo
 
 /// Which slots may not share addresses.
 pub(crate) struct SlotInterferenceMatrix {
-    /// Row by row, a bit for every slot that meets the slot of the row.
-    bits: Vec<u64>,
-    /// Words of a row.
+    rows: Vec<InterferenceRow>,
+    /// Words of a row that has a bit for every slot.
     words: usize,
+}
+
+/// The slots that one meets: few numbers, or a bit for every slot where those take less.
+enum InterferenceRow {
+    /// In the order they were met, some more than once.
+    Few(Vec<u32>),
+    Bits(Vec<u64>),
 }
 
 impl SlotInterferenceMatrix {
     /// Works out which of `slots` meet while they pass. What is always live meets all others and
-    /// has no bits; neither has code, which is stacked.
+    /// is in no row; neither is code, which is stacked.
     pub(crate) fn new(slots: &[AllocationSlot]) -> Self {
-        // A bit for every pair: asked millions of times while slots are placed.
         let words = slots.len().div_ceil(64);
-        let mut meetings = Self { bits: vec![0; words * slots.len()], words };
+        let rows = slots.iter().map(|_| InterferenceRow::Few(Vec::new())).collect();
+        let mut meetings = Self { rows, words };
         let mut lives: Vec<(&Range<u32>, u32)> = Vec::new();
         for (number, slot) in
             (0u32..).zip(slots).filter(|(_, slot)| slot.class != PlacementClass::Code)
@@ -141,24 +147,55 @@ impl SlotInterferenceMatrix {
             }
             current.push((life.end, number));
         }
+        for row in &mut meetings.rows {
+            if let InterferenceRow::Few(met) = row {
+                met.sort_unstable();
+                met.dedup();
+            }
+        }
         meetings
     }
 
     fn set(&mut self, slot: u32, other: u32) {
-        self.bits[slot as usize * self.words + other as usize / 64] |= 1 << (other % 64);
-    }
-
-    fn row(&self, slot: usize) -> &[u64] {
-        &self.bits[slot * self.words..][..self.words]
+        let row = &mut self.rows[slot as usize];
+        match row {
+            InterferenceRow::Few(met) if met.len() < 2 * self.words => met.push(other),
+            InterferenceRow::Few(met) => {
+                let mut bits = vec![0; self.words];
+                for other in met.iter().chain([&other]) {
+                    bits[*other as usize / 64] |= 1 << (other % 64);
+                }
+                *row = InterferenceRow::Bits(bits);
+            }
+            InterferenceRow::Bits(bits) => bits[other as usize / 64] |= 1 << (other % 64),
+        }
     }
 
     /// Number of slots that `slot` meets.
     pub(crate) fn count(&self, slot: usize) -> u64 {
-        self.row(slot).iter().map(|word| u64::from(word.count_ones())).sum()
+        match &self.rows[slot] {
+            InterferenceRow::Few(met) => met.len() as u64,
+            InterferenceRow::Bits(bits) => {
+                bits.iter().map(|word| u64::from(word.count_ones())).sum()
+            }
+        }
+    }
+
+    /// The slots that `slot` meets, where they are few.
+    pub(crate) fn few(&self, slot: usize) -> Option<&[u32]> {
+        match &self.rows[slot] {
+            InterferenceRow::Few(met) => Some(met),
+            InterferenceRow::Bits(_) => None,
+        }
     }
 
     /// Whether `slot` meets `other`, where neither is always live.
     pub(crate) fn interferes(&self, slot: usize, other: usize) -> bool {
-        self.row(slot)[other / 64] >> (other % 64) & 1 == 1
+        match &self.rows[slot] {
+            InterferenceRow::Few(met) => {
+                u32::try_from(other).is_ok_and(|other| met.binary_search(&other).is_ok())
+            }
+            InterferenceRow::Bits(bits) => bits[other / 64] >> (other % 64) & 1 == 1,
+        }
     }
 }

@@ -1,0 +1,253 @@
+//! Operators that stand for several of the standard's: the table of them, and how their parts are
+//! written. The parts have names, shapes and constants like nodes of the file; whoever reads the
+//! graph sees only operators of the standard.
+
+mod attention;
+mod choice;
+mod fused;
+mod quantized;
+mod sequence;
+mod signal;
+
+use crate::attributes::{AttributeValue, Attributes};
+use crate::constant::ConstantData;
+use crate::element::ElementKind;
+use crate::error::OnnxError;
+use crate::graph::{OnnxValue, ValueId, full_op};
+use crate::resolve::{NodeIdentity, NodeParts, Resolver};
+
+/// Values of the outputs of a composed node, absent ones too; none where the node is not of the kind
+/// that is composed.
+type Composed = Result<Option<Vec<Option<ValueId>>>, OnnxError>;
+
+/// Writes the parts of a node.
+pub(crate) type Compose = fn(&mut Composition) -> Composed;
+
+/// The set of operators that exporters of Microsoft's runtime write.
+const MICROSOFT: &str = "com.microsoft";
+
+/// Operators of a set that are composed, family by family.
+const FAMILIES: &[(&str, &[(&str, Compose)])] = &[
+    (MICROSOFT, fused::OPS),
+    (MICROSOFT, attention::OPS),
+    (MICROSOFT, quantized::OPS),
+    ("", quantized::OF_STANDARD),
+    ("", sequence::OPS),
+    ("", choice::OPS),
+    ("", signal::OPS),
+    ("", attention::OF_STANDARD),
+    ("", fused::OF_STANDARD),
+];
+
+/// How an operator is composed, if it is.
+pub(crate) fn find(domain: &str, op: &str) -> Option<Compose> {
+    let families = FAMILIES.iter().filter(|(of, _)| *of == domain);
+    let mut entries = families.flat_map(|(_, entries)| *entries);
+    entries.find(|(name, _)| *name == op).map(|(_, compose)| *compose)
+}
+
+/// Operators that become several of the standard's, or may: with the set before their names.
+pub fn composed_operators() -> impl Iterator<Item = String> {
+    let of = |(domain, entries): &(&'static str, &'static [(&'static str, Compose)])| {
+        let domain = *domain;
+        entries.iter().map(move |(op, _)| full_op(domain, op))
+    };
+    let loops = ["Loop", "Scan"].map(str::to_owned);
+    FAMILIES.iter().flat_map(of).chain(loops)
+}
+
+/// A node that becomes several.
+pub(crate) struct Composition<'r, 'f> {
+    pub resolver: &'r mut Resolver<'f>,
+    pub identity: &'r NodeIdentity,
+    pub parts: &'r NodeParts,
+    pub op: &'r str,
+    pub attributes: &'r Attributes,
+    pub opset: u32,
+    pub inputs: &'r [Option<ValueId>],
+    pub outputs: usize,
+}
+
+/// The results of a node with one output.
+fn only(value: ValueId) -> Composed {
+    Ok(Some(vec![Some(value)]))
+}
+
+impl<'r> Composition<'r, '_> {
+    fn error(&self, problem: impl Into<String>) -> OnnxError {
+        self.identity.error(problem)
+    }
+
+    /// An operand that must be there.
+    fn input(&self, at: usize) -> Result<ValueId, OnnxError> {
+        self.optional(at).ok_or_else(|| self.error(format!("its input {at} is missing")))
+    }
+
+    fn optional(&self, at: usize) -> Option<ValueId> {
+        self.inputs.get(at).copied().flatten()
+    }
+
+    fn value(&self, id: ValueId) -> &OnnxValue {
+        &self.resolver.values[id.index()]
+    }
+
+    fn dims(&self, id: ValueId) -> Vec<u64> {
+        self.value(id).dims.clone()
+    }
+
+    fn element(&self, id: ValueId) -> ElementKind {
+        self.value(id).element
+    }
+
+    fn int(&self, name: &str, default: i64) -> Result<i64, OnnxError> {
+        Ok(self.attributes.int(name)?.unwrap_or(default))
+    }
+
+    fn float(&self, name: &str, default: f64) -> Result<f64, OnnxError> {
+        Ok(self.attributes.float(name)?.unwrap_or(default))
+    }
+
+    /// A number of things that must be said, and is not 0.
+    fn count(&self, name: &str) -> Result<u64, OnnxError> {
+        let count = self.attributes.int(name)?.and_then(|count| u64::try_from(count).ok());
+        let count = count.filter(|count| *count > 0);
+        count.ok_or_else(|| self.error(format!("it does not say {name}")))
+    }
+
+    /// The attributes of the node, for a part that has the same.
+    fn own_attributes(&self) -> Vec<(&'r str, AttributeValue)> {
+        let attributes = self.attributes;
+        attributes.iter().map(|own| (own.name.as_str(), own.value.clone())).collect()
+    }
+
+    /// An axis from 0.
+    fn axis(&self, axis: i64, rank: usize) -> Result<usize, OnnxError> {
+        let signed = i64::try_from(rank).unwrap_or(i64::MAX);
+        let found = if axis < 0 { axis.saturating_add(signed) } else { axis };
+        let found = usize::try_from(found).ok().filter(|found| *found < rank);
+        found.ok_or_else(|| self.error(format!("axis {axis} of a tensor of {rank} dimensions")))
+    }
+
+    /// The known whole numbers of a value.
+    fn known_ints(&self, id: ValueId) -> Option<Vec<i64>> {
+        self.value(id).content.as_ref()?.ints()
+    }
+
+    /// A part with one result.
+    fn node(
+        &mut self,
+        part: &str,
+        op: &str,
+        inputs: &[ValueId],
+        attributes: &[(&str, AttributeValue)],
+    ) -> Result<ValueId, OnnxError> {
+        let inputs: Vec<Option<ValueId>> = inputs.iter().copied().map(Some).collect();
+        let made = self.nodes(part, op, &inputs, attributes, 1)?;
+        made.first().copied().ok_or_else(|| self.error("a part of it makes nothing"))
+    }
+
+    /// A part with several results, and operands that may be absent.
+    fn nodes(
+        &mut self,
+        part: &str,
+        op: &str,
+        inputs: &[Option<ValueId>],
+        attributes: &[(&str, AttributeValue)],
+        outputs: usize,
+    ) -> Result<Vec<ValueId>, OnnxError> {
+        self.resolver.part((self.identity, self.parts), (part, op), inputs, attributes, outputs)
+    }
+
+    /// Known whole numbers along one axis.
+    fn ints(&mut self, values: Vec<i64>) -> Result<ValueId, OnnxError> {
+        let dims = vec![values.len() as u64];
+        self.resolver.known(self.identity, ElementKind::Int64, dims, ConstantData::Ints(values))
+    }
+
+    /// A known single number.
+    fn number(&mut self, element: ElementKind, value: f64) -> Result<ValueId, OnnxError> {
+        #[expect(clippy::cast_possible_truncation, reason = "small whole numbers")]
+        let data = match element.is_float() {
+            true => ConstantData::Floats(vec![value]),
+            false => ConstantData::Ints(vec![value as i64]),
+        };
+        self.resolver.known(self.identity, element, Vec::new(), data)
+    }
+
+    fn reshape(&mut self, part: &str, x: ValueId, dims: &[u64]) -> Result<ValueId, OnnxError> {
+        let dims = signed(dims);
+        let shape = self.ints(dims)?;
+        self.node(part, "Reshape", &[x, shape], &[("allowzero", AttributeValue::Int(1))])
+    }
+
+    fn transpose(&mut self, part: &str, x: ValueId, order: &[i64]) -> Result<ValueId, OnnxError> {
+        self.node(part, "Transpose", &[x], &[("perm", AttributeValue::Ints(order.to_vec()))])
+    }
+
+    fn cast(&mut self, part: &str, x: ValueId, to: ElementKind) -> Result<ValueId, OnnxError> {
+        if self.element(x) == to {
+            return Ok(x);
+        }
+        let to = i64::try_from(to.number()).unwrap_or(0);
+        self.node(part, "Cast", &[x], &[("to", AttributeValue::Int(to))])
+    }
+
+    /// Elements of an axis from one place up to another.
+    fn slice(
+        &mut self,
+        part: &str,
+        x: ValueId,
+        axis: usize,
+        [from, to]: [u64; 2],
+    ) -> Result<ValueId, OnnxError> {
+        if from == 0 && self.dims(x).get(axis) == Some(&to) {
+            return Ok(x);
+        }
+        let mut operands = vec![x];
+        for number in [from, to, axis as u64] {
+            operands.push(self.ints(signed(&[number]))?);
+        }
+        self.node(part, "Slice", &operands, &[])
+    }
+
+    fn unsqueeze(&mut self, part: &str, x: ValueId, axes: &[i64]) -> Result<ValueId, OnnxError> {
+        let axes = self.ints(axes.to_vec())?;
+        self.node(part, "Unsqueeze", &[x, axes], &[])
+    }
+
+    fn expand(&mut self, part: &str, x: ValueId, dims: &[u64]) -> Result<ValueId, OnnxError> {
+        let dims = self.ints(signed(dims))?;
+        self.node(part, "Expand", &[x, dims], &[])
+    }
+
+    fn concat(&mut self, part: &str, of: &[ValueId], axis: i64) -> Result<ValueId, OnnxError> {
+        self.node(part, "Concat", of, &[("axis", AttributeValue::Int(axis))])
+    }
+
+    /// Parts of these lengths along an axis.
+    fn split(
+        &mut self,
+        part: &str,
+        x: ValueId,
+        axis: i64,
+        lengths: &[u64],
+    ) -> Result<Vec<ValueId>, OnnxError> {
+        let count = lengths.len();
+        let lengths = self.ints(signed(lengths))?;
+        let axis = [("axis", AttributeValue::Int(axis))];
+        self.nodes(part, "Split", &[Some(x), Some(lengths)], &axis, count)
+    }
+
+    /// The sum with an operand that may be absent.
+    fn plus(&mut self, part: &str, x: ValueId, y: Option<ValueId>) -> Result<ValueId, OnnxError> {
+        match y {
+            Some(y) => self.node(part, "Add", &[x, y], &[]),
+            None => Ok(x),
+        }
+    }
+}
+
+/// Sizes as whole numbers of a tensor; none is as large as they can be.
+fn signed(sizes: &[u64]) -> Vec<i64> {
+    sizes.iter().map(|size| i64::try_from(*size).unwrap_or(i64::MAX)).collect()
+}

@@ -1,0 +1,156 @@
+//! Results that depend on data, for as many as the user says at most; and sums of products whose
+//! equation leaves axes unnamed.
+
+use super::{Compose, Composed, Composition, only, signed};
+use crate::attributes::AttributeValue;
+use crate::element::ElementKind;
+use crate::error::OnnxError;
+use crate::graph::ValueId;
+use crate::shape::EinsumLabels;
+
+pub(super) const OPS: &[(&str, Compose)] =
+    &[("NonZero", non_zero), ("NonMaxSuppression", suppressed), ("Einsum", einsum)];
+
+/// Places of at most so many elements that are not zero: the largest of truth values, from which the
+/// places along each axis are divided.
+fn non_zero(of: &mut Composition) -> Composed {
+    let x = of.input(0)?;
+    let Some(most) = of.resolver.max_results().filter(|_| of.value(x).content.is_none()) else {
+        return Ok(None);
+    };
+    let dims = of.dims(x);
+    let count: u64 = dims.iter().product();
+    let flags = of.cast("flags", x, ElementKind::Bool)?;
+    let flags = of.cast("values", flags, ElementKind::Float32)?;
+    let flat = of.reshape("flat", flags, &[count])?;
+    let k = of.ints(signed(&[most.min(count)]))?;
+    let found = of.nodes("largest", "TopK", &[Some(flat), Some(k)], &[], 2)?;
+    let mut rest = of.cast("places", found[1], ElementKind::Int32)?;
+    let mut rows = Vec::new();
+    for (axis, size) in dims.iter().enumerate().rev() {
+        let row = if axis == 0 {
+            rest
+        } else {
+            #[expect(clippy::cast_precision_loss, reason = "no axis has 2^53 elements")]
+            let size = of.number(ElementKind::Int32, *size as f64)?;
+            let row = of.node(&format!("axis/{axis}"), "Mod", &[rest, size], &[])?;
+            rest = of.node(&format!("axis/{axis}/rest"), "Div", &[rest, size], &[])?;
+            row
+        };
+        let row = of.cast(&format!("axis/{axis}/type"), row, ElementKind::Int64)?;
+        rows.insert(0, of.unsqueeze(&format!("axis/{axis}/row"), row, &[0])?);
+    }
+    let y = of.concat("rows", &rows, 0)?;
+    only(y)
+}
+
+/// At most so many boxes of each class that overlap no better one: the best by score, and of those
+/// each pair at once. A serial program would drop no box for one that is itself dropped.
+fn suppressed(of: &mut Composition) -> Composed {
+    let Some(most) = of.resolver.max_results() else { return Ok(None) };
+    let (boxes, scores) = (of.input(0)?, of.input(1)?);
+    let (shape, of_scores) = (of.dims(boxes), of.dims(scores));
+    let ([batch, count, 4], [_, classes, _]) = (&shape[..], &of_scores[..]) else {
+        return Err(of.error(format!("boxes of {shape:?} with scores of {of_scores:?}")));
+    };
+    let (batch, classes) = (*batch, *classes);
+    let groups = batch * classes;
+    let each = most.div_ceil(groups.max(1)).min(*count);
+    let k = of.ints(signed(&[each]))?;
+    let best = of.nodes("best", "TopK", &[Some(scores), Some(k)], &[], 2)?;
+    let places = of.reshape("places", best[1], &[batch, classes * each, 1])?;
+    let wide = of.expand("places/box", places, &[batch, classes * each, 4])?;
+    let axis = [("axis", AttributeValue::Int(1))];
+    let chosen = of.node("boxes", "GatherElements", &[boxes, wide], &axis)?;
+    let chosen = of.reshape("boxes/group", chosen, &[groups, each, 4])?;
+    let sides = of.split("sides", chosen, 2, &[1; 4])?;
+    let mut overlap: Option<ValueId> = None;
+    let mut area: Option<ValueId> = None;
+    for (part, [low, high]) in [("y", [sides[0], sides[2]]), ("x", [sides[1], sides[3]])] {
+        let across = |of: &mut Composition, name: &str, x: ValueId| {
+            of.transpose(&format!("{part}/{name}/turn"), x, &[0, 2, 1])
+        };
+        let (low_across, high_across) = (across(of, "low", low)?, across(of, "high", high)?);
+        let from = of.node(&format!("{part}/from"), "Max", &[low, low_across], &[])?;
+        let to = of.node(&format!("{part}/to"), "Min", &[high, high_across], &[])?;
+        let length = of.node(&format!("{part}/length"), "Sub", &[to, from], &[])?;
+        let length = of.node(&format!("{part}/inside"), "Relu", &[length], &[])?;
+        let side = of.node(&format!("{part}/side"), "Sub", &[high, low], &[])?;
+        overlap = Some(product(of, &format!("{part}/overlap"), overlap, length)?);
+        area = Some(product(of, &format!("{part}/area"), area, side)?);
+    }
+    let (Some(overlap), Some(area)) = (overlap, area) else { return Ok(None) };
+    let across = of.transpose("area/turn", area, &[0, 2, 1])?;
+    let both = of.node("area/both", "Add", &[area, across], &[])?;
+    let union = of.node("union", "Sub", &[both, overlap], &[])?;
+    let ratio = of.node("ratio", "Div", &[overlap, union], &[])?;
+    let better = of.node("better", "Trilu", &[ratio], &[("upper", AttributeValue::Int(0))])?;
+    let axes = of.ints(vec![2])?;
+    let keep = [("keepdims", AttributeValue::Int(0))];
+    let worst = of.node("worst", "ReduceMax", &[better, axes], &keep)?;
+    let limit = match of.optional(3) {
+        Some(limit) => of.reshape("limit", limit, &[])?,
+        None => of.number(of.element(worst), 0.0)?,
+    };
+    let kept = of.node("kept", "LessOrEqual", &[worst, limit], &[])?;
+    let none = of.number(ElementKind::Int64, -1.0)?;
+    let places = of.reshape("places/group", places, &[groups, each])?;
+    let places = of.node("chosen", "Where", &[kept, places, none], &[])?;
+    let rows = of.reshape("rows", places, &[groups * each, 1])?;
+    let y = of.expand("triples", rows, &[groups * each, 3])?;
+    only(y)
+}
+
+fn product(
+    of: &mut Composition,
+    part: &str,
+    known: Option<ValueId>,
+    by: ValueId,
+) -> Result<ValueId, OnnxError> {
+    match known {
+        Some(known) => of.node(part, "Mul", &[known, by], &[]),
+        None => Ok(by),
+    }
+}
+
+/// An equation with a letter for each axis that `...` stands for. Axes of one element that others
+/// repeat are left out of their operand.
+fn einsum(of: &mut Composition) -> Composed {
+    let equation = of.attributes.text("equation")?.unwrap_or_default().to_owned();
+    let operands: Vec<ValueId> = of.inputs.iter().flatten().copied().collect();
+    let shapes: Vec<Vec<u64>> = operands.iter().map(|id| of.dims(*id)).collect();
+    let views: Vec<&[u64]> = shapes.iter().map(Vec::as_slice).collect();
+    let Some(labels) = EinsumLabels::new(&equation, &views) else { return Ok(None) };
+    let is_repeated = |label: &char, size: u64| size == 1 && labels.sizes.get(label) != Some(&1);
+    let is_plain = !equation.contains('.')
+        && labels.operands.iter().zip(&shapes).all(|(own, shape)| {
+            own.iter().zip(shape).all(|(label, size)| !is_repeated(label, *size))
+        });
+    if is_plain {
+        return Ok(None);
+    }
+    let mut free = ('a'..='z').chain('A'..='Z').filter(|letter| !equation.contains(*letter));
+    let mut letters = std::collections::BTreeMap::new();
+    for label in labels.sizes.keys() {
+        let letter = if label.is_ascii() { Some(*label) } else { free.next() };
+        letters.insert(*label, letter.ok_or_else(|| of.error("it has more axes than letters"))?);
+    }
+    let mut inputs = Vec::new();
+    let mut terms = Vec::new();
+    for (at, ((own, shape), id)) in labels.operands.iter().zip(&shapes).zip(operands).enumerate() {
+        let kept: Vec<(char, u64)> = own
+            .iter()
+            .zip(shape)
+            .filter(|(label, size)| !is_repeated(label, **size))
+            .map(|(label, size)| (letters[label], *size))
+            .collect();
+        let dims: Vec<u64> = kept.iter().map(|(_, size)| *size).collect();
+        let is_whole = dims.len() == shape.len();
+        inputs.push(if is_whole { id } else { of.reshape(&format!("operand/{at}"), id, &dims)? });
+        terms.push(kept.iter().map(|(letter, _)| *letter).collect::<String>());
+    }
+    let output: String = labels.output.iter().map(|label| letters[label]).collect();
+    let equation = AttributeValue::Text(format!("{}->{output}", terms.join(",")));
+    let y = of.node("sum", "Einsum", &inputs, &[("equation", equation)])?;
+    only(y)
+}

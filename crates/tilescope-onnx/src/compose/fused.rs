@@ -1,0 +1,144 @@
+//! Activations, norms and embeddings that an optimiser has fused.
+
+use super::{Compose, Composed, Composition, only};
+use crate::attributes::AttributeValue;
+use crate::element::ElementKind;
+use crate::error::OnnxError;
+use crate::graph::ValueId;
+
+pub(super) const OPS: &[(&str, Compose)] = &[
+    ("Gelu", |of| gelu(of, "none")),
+    ("BiasGelu", |of| gelu(of, "none")),
+    ("FastGelu", |of| gelu(of, "tanh")),
+    ("QuickGelu", swish),
+    ("FusedMatMul", fused_matmul),
+    ("SkipLayerNormalization", |of| skip_norm(of, "LayerNormalization", [3, 4])),
+    ("SkipSimplifiedLayerNormalization", |of| skip_norm(of, "RMSNormalization", [9, 3])),
+    ("SimplifiedLayerNormalization", |of| {
+        let (x, scale) = (of.input(0)?, of.input(1)?);
+        let y = norm(of, "RMSNormalization", &[Some(x), Some(scale)])?;
+        only(y)
+    }),
+    ("EmbedLayerNormalization", embed),
+];
+
+pub(super) const OF_STANDARD: &[(&str, Compose)] = &[
+    ("Swish", swish),
+    ("SwiGLU", |of| {
+        let (gate, x) = (of.input(0)?, of.input(1)?);
+        let alpha = of.float("alpha", 1.0)?;
+        let gate = gated(of, gate, alpha)?;
+        let y = of.node("product", "Mul", &[gate, x], &[])?;
+        only(y)
+    }),
+];
+
+/// Of a sum, where the node has a second operand.
+fn gelu(of: &mut Composition, kind: &str) -> Composed {
+    let (x, bias) = (of.input(0)?, of.optional(1));
+    let sum = of.plus("bias", x, bias)?;
+    let kind = AttributeValue::Text(kind.to_owned());
+    let y = of.node("gelu", "Gelu", &[sum], &[("approximate", kind)])?;
+    only(y)
+}
+
+/// x . sigmoid(alpha x).
+fn swish(of: &mut Composition) -> Composed {
+    let default = if of.op == "QuickGelu" { 1.702 } else { 1.0 };
+    let (x, alpha) = (of.input(0)?, of.float("alpha", default)?);
+    let y = gated(of, x, alpha)?;
+    only(y)
+}
+
+fn gated(of: &mut Composition, x: ValueId, alpha: f64) -> Result<ValueId, OnnxError> {
+    let mut gate = x;
+    if alpha != 1.0 {
+        let alpha = of.number(of.element(x), alpha)?;
+        gate = of.node("alpha", "Mul", &[x, alpha], &[])?;
+    }
+    let gate = of.node("gate", "Sigmoid", &[gate], &[])?;
+    of.node("swish", "Mul", &[x, gate], &[])
+}
+
+/// A product of operands whose last two axes may be swapped, times a constant.
+fn fused_matmul(of: &mut Composition) -> Composed {
+    if of.int("transBatchA", 0)? != 0 || of.int("transBatchB", 0)? != 0 {
+        return Err(of.error("transposed batches are not modelled"));
+    }
+    let mut operands = Vec::new();
+    for (at, attribute) in ["transA", "transB"].into_iter().enumerate() {
+        let x = of.input(at)?;
+        let rank = i64::try_from(of.dims(x).len()).unwrap_or(0);
+        if of.int(attribute, 0)? == 0 || rank < 2 {
+            operands.push(x);
+            continue;
+        }
+        let order: Vec<i64> = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
+        operands.push(of.transpose(attribute, x, &order)?);
+    }
+    let y = of.node("product", "MatMul", &operands, &[])?;
+    let alpha = of.float("alpha", 1.0)?;
+    if alpha == 1.0 {
+        return only(y);
+    }
+    let alpha = of.number(of.element(y), alpha)?;
+    let y = of.node("alpha", "Mul", &[y, alpha], &[])?;
+    only(y)
+}
+
+/// A norm over the last axis.
+fn norm(of: &mut Composition, op: &str, inputs: &[Option<ValueId>]) -> Result<ValueId, OnnxError> {
+    let epsilon = of.float("epsilon", 1e-12)?;
+    let attributes =
+        [("axis", AttributeValue::Int(-1)), ("epsilon", AttributeValue::Float(epsilon))];
+    let made = of.nodes("norm", op, inputs, &attributes, 1)?;
+    made.first().copied().ok_or_else(|| of.error("it makes nothing"))
+}
+
+/// The norm of a sum of two or three; shift and bias are inputs of these numbers. The fourth output
+/// is the sum; mean and deviation are left to the norm.
+fn skip_norm(of: &mut Composition, op: &str, [shift, bias]: [usize; 2]) -> Composed {
+    let (x, skip, scale) = (of.input(0)?, of.optional(1), of.input(2)?);
+    let sum = of.plus("skip", x, skip)?;
+    let bias = of.optional(bias);
+    let sum = of.plus("bias", sum, bias)?;
+    let shift = of.optional(shift);
+    let y = norm(of, op, &[Some(sum), Some(scale), shift][..if shift.is_some() { 3 } else { 2 }])?;
+    Ok(Some(vec![Some(y), None, None, Some(sum)]))
+}
+
+/// Rows of tables of words, places and segments, added and normalised; and how long each text is.
+fn embed(of: &mut Composition) -> Composed {
+    let (words, table) = (of.input(0)?, of.input(2)?);
+    let tokens = *of.dims(words).last().ok_or_else(|| of.error("its tokens have no axes"))?;
+    let mut sum = of.node("words", "Gather", &[table, words], &[])?;
+    let places = of.input(3)?;
+    let rows = match of.optional(8) {
+        Some(positions) => of.node("places", "Gather", &[places, positions], &[])?,
+        None => of.slice("places", places, 0, [0, tokens])?,
+    };
+    sum = of.plus("places/add", sum, Some(rows))?;
+    if let (Some(segments), Some(table)) = (of.optional(1), of.optional(4)) {
+        let rows = of.node("segments", "Gather", &[table, segments], &[])?;
+        sum = of.plus("segments/add", sum, Some(rows))?;
+    }
+    let (scale, shift) = (of.input(5)?, of.optional(6));
+    let y = norm(of, "LayerNormalization", &[Some(sum), Some(scale), shift])?;
+    let mut lengths = None;
+    if of.outputs > 1 {
+        lengths = Some(match of.optional(7) {
+            Some(mask) => {
+                let axis = of.ints(vec![1])?;
+                let none = [("keepdims", AttributeValue::Int(0))];
+                let sum = of.node("lengths", "ReduceSum", &[mask, axis], &none)?;
+                of.cast("lengths/type", sum, ElementKind::Int32)?
+            }
+            None => {
+                let batch = of.dims(words)[0];
+                let zero = of.number(ElementKind::Int32, 0.0)?;
+                of.expand("lengths", zero, &[batch])?
+            }
+        });
+    }
+    Ok(Some(vec![Some(y), lengths, Some(sum)]))
+}

@@ -1,0 +1,256 @@
+//! Numbers of few bits: scales found while the program runs, products of whole numbers, and scales of
+//! blocks. IPUs multiply floats only, so products of bytes run as products of halves, which hold
+//! them exactly.
+
+use super::{Compose, Composed, Composition, only};
+use crate::attributes::AttributeValue;
+use crate::element::ElementKind;
+use crate::error::OnnxError;
+use crate::graph::{ValueId, ValueSource};
+
+pub(super) const OF_STANDARD: &[(&str, Compose)] = &[
+    ("ConvInteger", |of| integer_product(of, "Conv")),
+    ("DequantizeLinear", dequantize_blocks),
+    ("DynamicQuantizeLinear", dynamic_quantize),
+    ("MatMulInteger", |of| integer_product(of, "MatMul")),
+    ("QLinearConv", |of| quantized_product(of, "Conv")),
+    ("QLinearMatMul", |of| quantized_product(of, "MatMul")),
+];
+
+pub(super) const OPS: &[(&str, Compose)] = &[
+    ("DequantizeLinear", |of| as_standard(of, "DequantizeLinear")),
+    ("DynamicQuantizeMatMul", dynamic_product),
+    ("MatMulIntegerToFloat", scaled_product),
+    ("MatMulNBits", few_bits),
+    ("QuantizeLinear", |of| as_standard(of, "QuantizeLinear")),
+];
+
+/// Scale and zero point of the range of a tensor, 0 within it, and the tensor in bytes.
+fn bytes_of(of: &mut Composition, x: ValueId) -> Result<[ValueId; 3], OnnxError> {
+    let element = of.element(x);
+    let all = [("keepdims", AttributeValue::Int(0))];
+    let zero = of.number(element, 0.0)?;
+    let most = of.node("most", "ReduceMax", &[x], &all)?;
+    let most = of.node("most/zero", "Max", &[most, zero], &[])?;
+    let least = of.node("least", "ReduceMin", &[x], &all)?;
+    let least = of.node("least/zero", "Min", &[least, zero], &[])?;
+    let range = of.node("range", "Sub", &[most, least], &[])?;
+    let steps = of.number(element, 1.0 / 255.0)?;
+    let scale = of.node("scale", "Mul", &[range, steps], &[])?;
+    let below = of.node("below", "Neg", &[least], &[])?;
+    let place = of.node("place", "Div", &[below, scale], &[])?;
+    let place = of.node("place/round", "Round", &[place], &[])?;
+    let zero_point = of.cast("zero", place, ElementKind::Uint8)?;
+    let y = of.node("bytes", "QuantizeLinear", &[x, scale, zero_point], &[])?;
+    Ok([y, scale, zero_point])
+}
+
+fn dynamic_quantize(of: &mut Composition) -> Composed {
+    let x = of.input(0)?;
+    let made = bytes_of(of, x)?;
+    Ok(Some(made.into_iter().map(Some).collect()))
+}
+
+/// Whole numbers as floats, without their zero point. That of several is for the last axis but one
+/// of a left operand, the last of a right one, and the first of filters.
+fn centred(
+    of: &mut Composition,
+    part: &str,
+    (x, zero): (ValueId, Option<ValueId>),
+    (axis_from_end, element): (usize, ElementKind),
+) -> Result<ValueId, OnnxError> {
+    let y = of.cast(part, x, element)?;
+    let Some(zero) = zero else { return Ok(y) };
+    let mut zero = of.cast(&format!("{part}/zero"), zero, element)?;
+    let count = of.dims(zero);
+    if let [size] = count[..] {
+        let rank = of.dims(x).len();
+        let mut dims = vec![1; rank];
+        if let Some(axis) = rank.checked_sub(axis_from_end).filter(|_| size > 1) {
+            dims[axis] = size;
+        }
+        zero = of.reshape(&format!("{part}/axis"), zero, &dims)?;
+    }
+    of.node(&format!("{part}/centred"), "Sub", &[y, zero], &[])
+}
+
+/// A product of bytes, with the attributes of the node.
+fn product(
+    of: &mut Composition,
+    op: &str,
+    operands: [(ValueId, Option<ValueId>); 2],
+    element: ElementKind,
+) -> Result<ValueId, OnnxError> {
+    let rank = of.dims(operands[1].0).len();
+    // Filters come first, columns last.
+    let axes = if op == "Conv" { [1, rank] } else { [2, 1] };
+    let left = centred(of, "left", operands[0], (axes[0], element))?;
+    let right = centred(of, "right", operands[1], (axes[1], element))?;
+    let attributes = of.own_attributes();
+    of.node("product", op, &[left, right], &attributes)
+}
+
+fn integer_product(of: &mut Composition, op: &str) -> Composed {
+    let operands = [(of.input(0)?, of.optional(2)), (of.input(1)?, of.optional(3))];
+    let y = product(of, op, operands, ElementKind::Float16)?;
+    let y = of.cast("sum", y, ElementKind::Int32)?;
+    only(y)
+}
+
+/// A product of bytes with scales: as `DequantizeLinear` before and `QuantizeLinear` behind it.
+fn quantized_product(of: &mut Composition, op: &str) -> Composed {
+    let mut operands = Vec::new();
+    for (part, at) in [("left", 0), ("right", 3)] {
+        let inputs = [of.input(at)?, of.input(at + 1)?, of.input(at + 2)?];
+        let rank = of.dims(inputs[0]).len();
+        let axis = match (op, part) {
+            ("Conv", _) | (_, "left") => 0,
+            _ => i64::try_from(rank).unwrap_or(1) - 1,
+        };
+        let axis = [("axis", AttributeValue::Int(axis))];
+        operands.push(of.node(part, "DequantizeLinear", &inputs, &axis)?);
+    }
+    if let Some(bias) = of.optional(8) {
+        let (left, right) = (of.input(1)?, of.input(4)?);
+        let scale = of.node("bias/scale", "Mul", &[left, right], &[])?;
+        let float = of.cast("bias", bias, of.element(scale))?;
+        operands.push(of.node("bias/scaled", "Mul", &[float, scale], &[])?);
+    }
+    let attributes = of.own_attributes();
+    let y = of.node("product", op, &operands, &attributes)?;
+    let (scale, zero) = (of.input(6)?, of.input(7)?);
+    let y = of.node("bytes", "QuantizeLinear", &[y, scale, zero], &[])?;
+    only(y)
+}
+
+/// A product of bytes, times the scales of both.
+fn scaled(
+    of: &mut Composition,
+    operands: [(ValueId, Option<ValueId>); 2],
+    scales: [ValueId; 2],
+    bias: Option<ValueId>,
+) -> Composed {
+    let y = product(of, "MatMul", operands, ElementKind::Float16)?;
+    let scale = of.node("scales", "Mul", &scales, &[])?;
+    let y = of.cast("float", y, of.element(scale))?;
+    let y = of.node("scaled", "Mul", &[y, scale], &[])?;
+    let y = of.plus("bias", y, bias)?;
+    only(y)
+}
+
+fn dynamic_product(of: &mut Composition) -> Composed {
+    let (x, weights, scale) = (of.input(0)?, of.input(1)?, of.input(2)?);
+    let [bytes, own, zero] = bytes_of(of, x)?;
+    let (of_weights, bias) = (of.optional(3), of.optional(4));
+    scaled(of, [(bytes, Some(zero)), (weights, of_weights)], [own, scale], bias)
+}
+
+fn scaled_product(of: &mut Composition) -> Composed {
+    let (left, right) = (of.input(0)?, of.input(1)?);
+    let scales = [of.input(2)?, of.input(3)?];
+    let bias = of.optional(6);
+    scaled(of, [(left, of.optional(4)), (right, of.optional(5))], scales, bias)
+}
+
+/// `DequantizeLinear` with a scale for each block of an axis.
+fn dequantize_blocks(of: &mut Composition) -> Composed {
+    let block = u64::try_from(of.int("block_size", 0)?).unwrap_or(0);
+    let (x, scale) = (of.input(0)?, of.input(1)?);
+    if block == 0 {
+        return Ok(None);
+    }
+    let dims = of.dims(x);
+    let axis = of.axis(of.int("axis", 1)?, dims.len())?;
+    let blocks = dims[axis].div_ceil(block);
+    if of.dims(scale).get(axis) != Some(&blocks) || !dims[axis].is_multiple_of(block) {
+        let scales = of.dims(scale);
+        return Err(of.error(format!("scales of {scales:?} for blocks of {block} in {dims:?}")));
+    }
+    let zero = of.optional(2);
+    let made = of_blocks(of, (x, scale, zero), axis, block)?;
+    let y = of.reshape("blocks/join", made, &dims)?;
+    only(y)
+}
+
+/// The node of the standard that has the same name.
+fn as_standard(of: &mut Composition, op: &str) -> Composed {
+    let attributes = of.own_attributes();
+    let inputs = [Some(of.input(0)?), Some(of.input(1)?), of.optional(2)];
+    let made = of.nodes("standard", op, &inputs, &attributes, 1)?;
+    Ok(Some(made.into_iter().map(Some).collect()))
+}
+
+/// `(x - zero) . scale` with an axis of blocks apart, a scale for each.
+fn of_blocks(
+    of: &mut Composition,
+    (x, scale, zero): (ValueId, ValueId, Option<ValueId>),
+    axis: usize,
+    block: u64,
+) -> Result<ValueId, OnnxError> {
+    let element = of.element(scale);
+    let mut apart = of.dims(x);
+    apart.splice(axis..=axis, [of.dims(scale)[axis], block]);
+    let mut y = of.reshape("blocks", x, &apart)?;
+    y = of.cast("float", y, element)?;
+    let mut rows = of.dims(scale);
+    rows.insert(axis + 1, 1);
+    if let Some(zero) = zero {
+        let zero = of.cast("zero", zero, element)?;
+        let zero = of.reshape("zero/blocks", zero, &rows)?;
+        y = of.node("centred", "Sub", &[y, zero], &[])?;
+    }
+    let scale = of.reshape("scale", scale, &rows)?;
+    of.node("scaled", "Mul", &[y, scale], &[])
+}
+
+/// Weights of few bits that the file packs into bytes: on the device they lie unpacked, a byte each.
+fn unpacked(
+    of: &mut Composition,
+    packed: ValueId,
+    bits: i64,
+    dims: Vec<u64>,
+) -> Result<ValueId, OnnxError> {
+    let element = match bits {
+        2 => ElementKind::Uint2,
+        4 => ElementKind::Uint4,
+        8 => ElementKind::Uint8,
+        other => return Err(of.error(format!("numbers of {other} bits are not modelled"))),
+    };
+    let value = of.value(packed).clone();
+    if ![ValueSource::Initializer, ValueSource::Constant].contains(&value.source) {
+        return Err(of.error("packed numbers that the graph computes are not modelled"));
+    }
+    let name = value.name.clone();
+    let identity = of.identity;
+    let id =
+        of.resolver.value(&name, element, dims, ValueSource::Initializer, || identity.place())?;
+    Ok(id)
+}
+
+/// A product with weights of few bits, a scale for each block of a column.
+fn few_bits(of: &mut Composition) -> Composed {
+    let (x, packed, scales) = (of.input(0)?, of.input(1)?, of.input(2)?);
+    let [inner, columns] = [of.count("K")?, of.count("N")?];
+    let (bits, block) = (of.int("bits", 4)?, of.count("block_size")?);
+    let blocks = inner.div_ceil(block);
+    let weights = unpacked(of, packed, bits, vec![columns, blocks * block])?;
+    let scales = of.reshape("scales", scales, &[columns, blocks])?;
+    let zero = match of.optional(3) {
+        Some(zero) if of.element(zero).is_float() => zero,
+        Some(zero) => unpacked(of, zero, bits, vec![columns, blocks])?,
+        None => {
+            let middle = f64::from(1 << (bits - 1).clamp(0, 30));
+            let middle = of.number(of.element(scales), middle)?;
+            of.expand("zeros", middle, &[columns, blocks])?
+        }
+    };
+    let made = of_blocks(of, (weights, scales, Some(zero)), 1, block)?;
+    let rows = of.reshape("weights", made, &[columns, blocks * block])?;
+    let rows = of.slice("weights/used", rows, 1, [0, inner])?;
+    let turned = of.transpose("weights/turn", rows, &[1, 0])?;
+    let turned = of.cast("weights/type", turned, of.element(x))?;
+    let y = of.node("product", "MatMul", &[x, turned], &[])?;
+    let bias = of.optional(5);
+    let y = of.plus("bias", y, bias)?;
+    only(y)
+}

@@ -1,0 +1,139 @@
+//! Sequences of tensors: their lengths and the places in them are known, so that they stand for their
+//! tensors.
+
+use super::{Compose, Composed, Composition, only};
+use crate::attributes::AttributeValue;
+use crate::constant::ConstantData;
+use crate::element::ElementKind;
+use crate::error::OnnxError;
+use crate::graph::{ValueId, ValueSource};
+
+pub(super) const OPS: &[(&str, Compose)] = &[
+    ("SequenceEmpty", |of| sequence(of, Vec::new())),
+    ("SequenceConstruct", |of| {
+        let elements = of.inputs.iter().flatten().copied().collect();
+        sequence(of, elements)
+    }),
+    ("SplitToSequence", split),
+    ("SequenceAt", |of| {
+        let elements = elements(of)?;
+        let at = place(of, 1, elements.len())?;
+        only(elements[at])
+    }),
+    ("SequenceInsert", |of| {
+        let mut elements = elements(of)?;
+        let at = match of.optional(2) {
+            Some(_) => place(of, 2, elements.len() + 1)?,
+            None => elements.len(),
+        };
+        elements.insert(at, of.input(1)?);
+        sequence(of, elements)
+    }),
+    ("SequenceErase", |of| {
+        let mut elements = elements(of)?;
+        let at = match of.optional(1) {
+            Some(_) => place(of, 1, elements.len())?,
+            None => elements.len().saturating_sub(1),
+        };
+        if at < elements.len() {
+            elements.remove(at);
+        }
+        sequence(of, elements)
+    }),
+    ("SequenceLength", |of| {
+        let length = i64::try_from(elements(of)?.len()).unwrap_or(i64::MAX);
+        let data = ConstantData::Ints(vec![length]);
+        let length = of.resolver.known(of.identity, ElementKind::Int64, Vec::new(), data)?;
+        only(length)
+    }),
+    ("ConcatFromSequence", join),
+];
+
+/// A value that stands for these tensors.
+fn sequence(of: &mut Composition, elements: Vec<ValueId>) -> Composed {
+    let (name, identity) = (of.identity.name.clone(), of.identity);
+    let kind = elements.first().map_or(ElementKind::Float32, |first| of.element(*first));
+    let source = ValueSource::Constant;
+    let id = of.resolver.value(&name, kind, vec![0], source, || identity.place())?;
+    of.resolver.sequences.insert(id, elements);
+    only(id)
+}
+
+/// The tensors of the first operand.
+fn elements(of: &Composition) -> Result<Vec<ValueId>, OnnxError> {
+    let sequence = of.input(0)?;
+    let elements = of.resolver.sequences.get(&sequence).cloned();
+    elements.ok_or_else(|| of.error("its first input is no sequence whose length is known"))
+}
+
+/// A known place in a sequence of this length; those below 0 count from the end.
+fn place(of: &Composition, input: usize, length: usize) -> Result<usize, OnnxError> {
+    let known = of.known_ints(of.input(input)?).and_then(|place| place.first().copied());
+    let open = "its place in the sequence depends on values that only a run of the program \
+                computes: export the model with constant places";
+    of.axis(known.ok_or_else(|| of.error(open))?, length)
+}
+
+/// The parts of a tensor along an axis: each of one element, of a given length, or of given lengths.
+fn split(of: &mut Composition) -> Composed {
+    let x = of.input(0)?;
+    let dims = of.dims(x);
+    let axis = of.axis(of.int("axis", 0)?, dims.len())?;
+    let size = dims[axis];
+    let (lengths, is_single) = match of.optional(1) {
+        None => (vec![1; usize::try_from(size).unwrap_or(0)], true),
+        Some(split) => {
+            let open = || of.error("the lengths of its parts are not known");
+            let given = of.known_ints(split).ok_or_else(open)?;
+            let given: Option<Vec<u64>> =
+                given.into_iter().map(|size| u64::try_from(size).ok()).collect();
+            let given = given.ok_or_else(open)?;
+            match (given[..].first(), of.dims(split).is_empty()) {
+                (Some(each), true) if *each > 0 => {
+                    let last = size % each;
+                    let mut lengths = vec![*each; usize::try_from(size / each).unwrap_or(0)];
+                    lengths.extend(if last > 0 { Some(last) } else { None });
+                    (lengths, false)
+                }
+                _ => (given, false),
+            }
+        }
+    };
+    if lengths.len() > MOST_PARTS {
+        return Err(of.error(format!("it makes more than {MOST_PARTS} tensors")));
+    }
+    let signed_axis = i64::try_from(axis).unwrap_or(0);
+    let parts = match lengths.len() {
+        0 => Vec::new(),
+        _ => of.split("parts", x, signed_axis, &lengths)?,
+    };
+    if !is_single || of.int("keepdims", 1)? != 0 {
+        return sequence(of, parts);
+    }
+    let mut single = Vec::with_capacity(parts.len());
+    let mut dims = dims;
+    dims.remove(axis);
+    for (at, part) in parts.into_iter().enumerate() {
+        single.push(of.reshape(&format!("part/{at}"), part, &dims)?);
+    }
+    sequence(of, single)
+}
+
+/// More tensors than any model has in a sequence.
+const MOST_PARTS: usize = 1 << 16;
+
+/// All tensors along one axis, or along a new one.
+fn join(of: &mut Composition) -> Composed {
+    let parts = elements(of)?;
+    let axis = of.int("axis", 0)?;
+    if of.int("new_axis", 0)? != 0 {
+        let y = of.resolver.stacked((of.identity, of.parts), &parts, axis)?;
+        return only(y);
+    }
+    let y = match parts[..] {
+        [only] => only,
+        [] => return Err(of.error("it joins no tensor at all")),
+        _ => of.node("join", "Concat", &parts, &[("axis", AttributeValue::Int(axis))])?,
+    };
+    only(y)
+}

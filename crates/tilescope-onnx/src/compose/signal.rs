@@ -1,0 +1,242 @@
+//! Fourier transforms as products with tables of sines, and samples between the points of an image.
+
+use super::{Compose, Composed, Composition, only, signed};
+use crate::attributes::AttributeValue;
+use crate::element::ElementKind;
+use crate::error::OnnxError;
+use crate::graph::{ValueId, ValueSource};
+
+pub(super) const OPS: &[(&str, Compose)] =
+    &[("DFT", dft), ("STFT", stft), ("GridSample", grid_sample)];
+
+/// Tables of cosines and sines, or sines with the other sign: what they hold changes no work.
+fn tables(
+    of: &mut Composition,
+    element: ElementKind,
+    [length, bins]: [u64; 2],
+) -> Result<[ValueId; 2], OnnxError> {
+    let mut table = |part: &str| {
+        let name = format!("{}/{part}", of.identity.name);
+        let (source, identity) = (ValueSource::Constant, of.identity);
+        of.resolver.value(&name, element, vec![length, bins], source, || identity.place())
+    };
+    Ok([table("cosines")?, table("sines")?])
+}
+
+/// Real and imaginary part of the transform of the last axis, each along a new one.
+fn transformed(
+    of: &mut Composition,
+    real: ValueId,
+    imaginary: Option<ValueId>,
+    bins: u64,
+) -> Result<[ValueId; 2], OnnxError> {
+    let length = of.dims(real).last().copied().unwrap_or(1);
+    let [cosines, sines] = tables(of, of.element(real), [length, bins])?;
+    let mut a = of.node("real/cosines", "MatMul", &[real, cosines], &[])?;
+    let mut b = of.node("real/sines", "MatMul", &[real, sines], &[])?;
+    if let Some(imaginary) = imaginary {
+        let of_sines = of.node("imaginary/sines", "MatMul", &[imaginary, sines], &[])?;
+        let of_cosines = of.node("imaginary/cosines", "MatMul", &[imaginary, cosines], &[])?;
+        a = of.node("real", "Sub", &[a, of_sines], &[])?;
+        b = of.node("imaginary", "Add", &[b, of_cosines], &[])?;
+    }
+    Ok([a, b])
+}
+
+/// The parts of a tensor whose last axis is that of real and imaginary part.
+fn parts_of(of: &mut Composition, x: ValueId) -> Result<(ValueId, Option<ValueId>), OnnxError> {
+    let mut dims = of.dims(x);
+    let Some(parts) = dims.pop() else { return Err(of.error("it transforms a single number")) };
+    if parts == 1 {
+        return Ok((of.reshape("signal", x, &dims)?, None));
+    }
+    let split = of.split("parts", x, -1, &[1, 1])?;
+    let real = of.reshape("parts/real", split[0], &dims)?;
+    Ok((real, Some(of.reshape("parts/imaginary", split[1], &dims)?)))
+}
+
+fn dft(of: &mut Composition) -> Composed {
+    let x = of.input(0)?;
+    let rank = of.dims(x).len();
+    let axis = match of.opset {
+        ..20 => of.int("axis", 1)?,
+        _ => match of.optional(2) {
+            Some(axis) => {
+                let known = of.known_ints(axis).and_then(|axis| axis.first().copied());
+                known.ok_or_else(|| of.error("its axis is not known"))?
+            }
+            None => -2,
+        },
+    };
+    let axis = of.axis(axis, rank)?;
+    if axis + 1 >= rank {
+        return Err(of.error(format!("axis {axis} is that of the parts")));
+    }
+    let is_half = of.int("onesided", 0)? != 0;
+    let is_inverse = of.int("inverse", 0)? != 0;
+    let size = of.dims(x)[axis];
+    let wanted = match of.optional(1) {
+        Some(length) => {
+            let known = of.known_ints(length).and_then(|length| length.first().copied());
+            let known = known.and_then(|length| u64::try_from(length).ok());
+            known.ok_or_else(|| of.error("its length is not known"))?
+        }
+        None => size,
+    };
+    // Zeros behind a signal add nothing to a sum.
+    let x = of.slice("signal/length", x, axis, [0, wanted.min(size)])?;
+    let bins = if is_half && !is_inverse { wanted / 2 + 1 } else { wanted };
+    let (real, imaginary) = parts_of(of, x)?;
+    let last: Vec<u64> =
+        (0..rank as u64 - 1).filter(|at| *at != axis as u64).chain([axis as u64]).collect();
+    let last = signed(&last);
+    let real = of.transpose("signal/last", real, &last)?;
+    let imaginary = match imaginary {
+        Some(part) => Some(of.transpose("signal/last/imaginary", part, &last)?),
+        None => None,
+    };
+    let made = transformed(of, real, imaginary, bins)?;
+    let mut back: Vec<i64> = signed(&(0..rank as u64 - 2).collect::<Vec<u64>>());
+    back.insert(axis, i64::try_from(rank).unwrap_or(2) - 2);
+    let mut parts = Vec::new();
+    // Of half a spectrum comes a real signal.
+    let kept = if is_half && is_inverse { 1 } else { 2 };
+    for (at, part) in made.into_iter().take(kept).enumerate() {
+        let turned = of.transpose(&format!("back/{at}"), part, &back)?;
+        parts.push(of.unsqueeze(&format!("part/{at}"), turned, &[-1])?);
+    }
+    let y = of.concat("join", &parts, -1)?;
+    only(y)
+}
+
+/// Frames of a signal, weighed by a window, and their transforms.
+fn stft(of: &mut Composition) -> Composed {
+    let x = of.input(0)?;
+    let number = |of: &Composition, input: usize| -> Option<u64> {
+        let known = of.known_ints(of.optional(input)?)?;
+        u64::try_from(*known.first()?).ok()
+    };
+    let step = number(of, 1).filter(|step| *step > 0);
+    let step = step.ok_or_else(|| of.error("it does not say how far frames are apart"))?;
+    let window = of.optional(2);
+    let frame =
+        number(of, 3).or_else(|| window.and_then(|window| of.dims(window).first().copied()));
+    let frame = frame.ok_or_else(|| of.error("it does not say how long a frame is"))?;
+    let dims = of.dims(x);
+    let length = dims.get(1).copied().unwrap_or(0);
+    let Some(last) = length.checked_sub(frame) else {
+        return Err(of.error(format!("a frame of {frame} is longer than a signal of {length}")));
+    };
+    let frames = last / step + 1;
+    let bins = if of.int("onesided", 1)? == 0 { frame } else { frame / 2 + 1 };
+    let (real, imaginary) = if dims.len() == 2 { (x, None) } else { parts_of(of, x)? };
+    let places: Vec<u64> =
+        (0..frames).flat_map(|at| (0..frame).map(move |place| at * step + place)).collect();
+    let mut cut = Vec::new();
+    for (part, signal) in [("real", Some(real)), ("imaginary", imaginary)] {
+        let Some(signal) = signal else { continue };
+        let places = of.ints(signed(&places))?;
+        let axis = [("axis", AttributeValue::Int(1))];
+        let rows = of.node(&format!("{part}/frames"), "Gather", &[signal, places], &axis)?;
+        let mut rows = of.reshape(&format!("{part}/rows"), rows, &[dims[0], frames, frame])?;
+        if let Some(window) = window {
+            rows = of.node(&format!("{part}/window"), "Mul", &[rows, window], &[])?;
+        }
+        cut.push(rows);
+    }
+    let mut parts = Vec::new();
+    for (at, part) in transformed(of, cut[0], cut.get(1).copied(), bins)?.into_iter().enumerate() {
+        parts.push(of.unsqueeze(&format!("part/{at}"), part, &[-1])?);
+    }
+    let y = of.concat("join", &parts, -1)?;
+    only(y)
+}
+
+/// Points of an image by coordinates from -1 to 1: of the nearest, or of four around each with their
+/// shares. Points outside are those at the edge.
+fn grid_sample(of: &mut Composition) -> Composed {
+    let (x, grid) = (of.input(0)?, of.input(1)?);
+    let (dims, points) = (of.dims(x), of.dims(grid));
+    let ([batch, channels, height, width], [_, rows, columns, 2]) = (&dims[..], &points[..]) else {
+        return Err(of.error(format!("points {points:?} of {dims:?} are not modelled")));
+    };
+    let mode = of.attributes.text("mode")?.unwrap_or("linear").to_owned();
+    if mode.contains("cubic") {
+        return Err(of.error("cubic samples are not modelled"));
+    }
+    let corners: &[[f64; 2]] = match mode.as_str() {
+        "nearest" => &[[0.0, 0.0]],
+        _ => &[[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]],
+    };
+    let (batch, count) = (*batch, rows * columns);
+    let element = of.element(x);
+    let turned = of.transpose("image", x, &[0, 2, 3, 1])?;
+    let table = of.reshape("image/rows", turned, &[batch * height * width, *channels])?;
+    let mut whole = Vec::new();
+    let mut share = Vec::new();
+    let sides = of.split("grid", grid, 3, &[1, 1])?;
+    for (part, side, size) in [("x", sides[0], *width), ("y", sides[1], *height)] {
+        #[expect(clippy::cast_precision_loss, reason = "no image has 2^53 rows")]
+        let half = of.number(element, size as f64 / 2.0)?;
+        let one = of.number(element, 1.0)?;
+        let side = of.reshape(&format!("{part}/flat"), side, &[batch, count])?;
+        let shifted = of.node(&format!("{part}/shift"), "Add", &[side, one], &[])?;
+        let place = of.node(&format!("{part}/place"), "Mul", &[shifted, half], &[])?;
+        let floor = of.node(&format!("{part}/floor"), "Floor", &[place], &[])?;
+        share.push(of.node(&format!("{part}/share"), "Sub", &[place, floor], &[])?);
+        whole.push((floor, size));
+    }
+    let samples: Vec<u64> = (0..batch).map(|at| at * height * width).collect();
+    let samples = of.ints(signed(&samples))?;
+    let samples = of.cast("samples/type", samples, ElementKind::Int32)?;
+    let samples = of.reshape("samples", samples, &[batch, 1])?;
+    let mut sum: Option<ValueId> = None;
+    for (at, corner) in corners.iter().enumerate() {
+        let mut places = Vec::new();
+        let mut weight: Option<ValueId> = None;
+        for (axis, (part, offset)) in ["x", "y"].into_iter().zip(corner).enumerate() {
+            let part = format!("corner/{at}/{part}");
+            let (floor, size) = whole[axis];
+            let offset_value = of.number(element, *offset)?;
+            let place = of.node(&part, "Add", &[floor, offset_value], &[])?;
+            let low = of.number(element, 0.0)?;
+            #[expect(clippy::cast_precision_loss, reason = "no image has 2^53 rows")]
+            let high = of.number(element, size.saturating_sub(1) as f64)?;
+            let place = of.node(&format!("{part}/edge"), "Clip", &[place, low, high], &[])?;
+            places.push(of.cast(&format!("{part}/index"), place, ElementKind::Int32)?);
+            if corners.len() == 1 {
+                continue;
+            }
+            let own = match *offset == 0.0 {
+                true => {
+                    let one = of.number(element, 1.0)?;
+                    of.node(&format!("{part}/rest"), "Sub", &[one, share[axis]], &[])?
+                }
+                false => share[axis],
+            };
+            weight = Some(match weight {
+                Some(weight) => of.node(&format!("{part}/weight"), "Mul", &[weight, own], &[])?,
+                None => own,
+            });
+        }
+        let part = format!("corner/{at}");
+        #[expect(clippy::cast_precision_loss, reason = "no image has 2^53 columns")]
+        let line = of.number(ElementKind::Int32, *width as f64)?;
+        let index = of.node(&format!("{part}/line"), "Mul", &[places[1], line], &[])?;
+        let index = of.node(&format!("{part}/place"), "Add", &[index, places[0]], &[])?;
+        let index = of.node(&format!("{part}/sample"), "Add", &[index, samples], &[])?;
+        let mut rows = of.node(&format!("{part}/rows"), "Gather", &[table, index], &[])?;
+        if let Some(weight) = weight {
+            let weight = of.unsqueeze(&format!("{part}/column"), weight, &[2])?;
+            rows = of.node(&format!("{part}/weighed"), "Mul", &[rows, weight], &[])?;
+        }
+        sum = Some(match sum {
+            Some(sum) => of.node(&format!("{part}/sum"), "Add", &[sum, rows], &[])?,
+            None => rows,
+        });
+    }
+    let Some(sum) = sum else { return Ok(None) };
+    let image = of.reshape("field", sum, &[batch, *rows, *columns, *channels])?;
+    let y = of.transpose("back", image, &[0, 3, 1, 2])?;
+    only(y)
+}

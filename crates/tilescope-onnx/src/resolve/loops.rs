@@ -1,0 +1,332 @@
+//! Loops whose turns are counted before the program runs: their bodies stand one behind the other,
+//! with the same weights. What the user decides of branches and turns is looked up here, too.
+
+use super::attributes::NodeIdentity;
+use super::inline::{graph_attribute, results};
+use super::scope::Scope;
+use super::{MAX_INLINED, NodeDraft, Resolver};
+use crate::attributes::{Attribute, AttributeValue, Attributes};
+use crate::constant::{ConstantData, ConstantTensor};
+use crate::element::ElementKind;
+use crate::error::OnnxError;
+use crate::graph::{ValueId, ValueSource};
+use crate::proto::{GraphProto, Name, NodeProto};
+use std::sync::Arc;
+
+/// Version of the standard's operators that take the place of others.
+pub(crate) const COMPOSED_OPSET: u32 = 23;
+
+impl<'f> Resolver<'f> {
+    /// The branch of an `If` that the user chose: whether it is the first.
+    pub(super) fn given_branch(&mut self, name: &str) -> Option<bool> {
+        self.asked.insert(name.to_owned());
+        self.given.branches.get(name).copied()
+    }
+
+    /// The most results of operators that have as many as data say.
+    pub(crate) fn max_results(&self) -> Option<u64> {
+        self.given.max_results
+    }
+
+    /// Refuses decisions that no node asked for.
+    pub(super) fn check_given(&self) -> Result<(), OnnxError> {
+        let given = self.given.branches.keys().chain(self.given.trips.keys());
+        for name in given {
+            if !self.asked.contains(name) {
+                let known: Vec<String> = self.asked.iter().cloned().collect();
+                return Err(OnnxError::UnknownDecision { name: name.clone(), known });
+            }
+        }
+        Ok(())
+    }
+
+    /// A tensor that is known.
+    pub(crate) fn known(
+        &mut self,
+        identity: &NodeIdentity,
+        element: ElementKind,
+        dims: Vec<u64>,
+        data: ConstantData,
+    ) -> Result<ValueId, OnnxError> {
+        let name = format!("{}/constant_{}", identity.name, self.values.len());
+        let content = ConstantTensor { dims: dims.clone(), data };
+        let id = self.value(&name, element, dims, ValueSource::Constant, || identity.place())?;
+        self.values[id.index()].content = Some(Arc::new(content));
+        Ok(id)
+    }
+
+    /// A node of the standard that takes the place of another, or of a part of it.
+    pub(crate) fn part(
+        &mut self,
+        of: (&NodeIdentity, &NodeParts),
+        (part, op): (&str, &str),
+        inputs: &[Option<ValueId>],
+        attributes: &[(&str, AttributeValue)],
+        outputs: usize,
+    ) -> Result<Vec<ValueId>, OnnxError> {
+        let (identity, parts) = of;
+        let identity = identity.part(part, op);
+        let list = attributes
+            .iter()
+            .map(|(name, value)| Attribute { name: (*name).to_owned(), value: value.clone() });
+        let attributes = Attributes::new(&identity.name, list.collect());
+        let name = |at: usize| match at {
+            0 => identity.name.clone(),
+            at => format!("{}_{at}", identity.name),
+        };
+        let draft = NodeDraft {
+            op,
+            domain: "",
+            opset: COMPOSED_OPSET,
+            attributes,
+            metadata: &parts.metadata,
+            outputs: (0..outputs).map(|at| Some(name(at))).collect(),
+            source: Some(Arc::clone(&parts.source)),
+            identity,
+        };
+        Ok(self.add(draft, inputs.to_vec(), &|_| None)?.into_iter().flatten().collect())
+    }
+
+    /// `Loop`: as many turns as are known, or as the user says.
+    pub(super) fn counted_loop(
+        &mut self,
+        node: &'f NodeProto,
+        identity: &NodeIdentity,
+        inputs: &[Option<ValueId>],
+        scope: &mut Scope<'f, '_>,
+    ) -> Result<(), OnnxError> {
+        let body = self.body(node, identity)?;
+        let carried = inputs.get(2..).unwrap_or_default();
+        if body.inputs.len() != carried.len() + 2 || body.outputs.len() <= carried.len() {
+            return Err(identity.error("operands and results of its body do not go together"));
+        }
+        self.asked.insert(identity.name.clone());
+        let given = self.given.trips.get(&identity.name).copied();
+        let most = inputs.first().copied().flatten().map(|id| self.scalar(id));
+        #[expect(clippy::cast_possible_truncation, reason = "a float converts to its nearest")]
+        #[expect(clippy::cast_sign_loss, reason = "below zero there is no turn")]
+        let known = most.flatten().map(|most| most.max(0.0) as u64);
+        let is_open = || {
+            identity.error(format!(
+                "how many turns it takes depends on values that only a run of the program \
+                 computes: set model.trips.{} to a number, or export the model with a fixed one",
+                identity.name
+            ))
+        };
+        if most == Some(None) && given.is_none() {
+            return Err(is_open());
+        }
+        let mut shared = Scope::of_branch(scope, body, identity)?;
+        self.initializers(&body.initializers, &mut shared)?;
+        let mut values = carried.to_vec();
+        let mut condition = inputs.get(1).copied().flatten();
+        let mut stacks: Vec<Vec<ValueId>> =
+            vec![Vec::new(); body.outputs.len() - 1 - carried.len()];
+        let mut turn = 0;
+        loop {
+            let goes_on = match condition {
+                None => Some(true),
+                Some(id) => self.scalar(id).map(|value| value != 0.0),
+            };
+            let is_over = match given {
+                Some(trips) => turn >= trips,
+                None => known.is_some_and(|most| turn >= most) || goes_on == Some(false),
+            };
+            if is_over {
+                break;
+            }
+            if given.is_none() && (goes_on.is_none() || known.is_none() && condition.is_none()) {
+                return Err(is_open());
+            }
+            if turn > MAX_INLINED as u64 {
+                return Err(identity.error(format!("it takes more than {MAX_INLINED} turns")));
+            }
+            let mut inner = Scope::of_turn(&shared, body, identity, turn)?;
+            let number = i64::try_from(turn).unwrap_or(i64::MAX);
+            let number = ConstantData::Ints(vec![number]);
+            let number = self.known(identity, ElementKind::Int64, Vec::new(), number)?;
+            let condition_in = match condition {
+                Some(id) => id,
+                None => {
+                    let data = ConstantData::Bools(vec![true]);
+                    self.known(identity, ElementKind::Bool, Vec::new(), data)?
+                }
+            };
+            inner.pass(Arc::clone(&body.inputs[0].name), Some(number));
+            inner.pass(Arc::clone(&body.inputs[1].name), Some(condition_in));
+            for (input, value) in body.inputs[2..].iter().zip(&values) {
+                inner.pass(Arc::clone(&input.name), *value);
+            }
+            let made = self.turn(body, identity, &mut inner)?;
+            condition = Some(made[0]);
+            let (next, scanned) = made[1..].split_at(carried.len());
+            values = next.iter().copied().map(Some).collect();
+            for (stack, value) in stacks.iter_mut().zip(scanned) {
+                stack.push(*value);
+            }
+            turn += 1;
+        }
+        let parts = NodeParts::of(node, scope);
+        for stack in &stacks {
+            values.push(Some(self.stacked((identity, &parts), stack, 0)?));
+        }
+        *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
+        self.take_results(node, identity, &values, scope)
+    }
+
+    /// `Scan`: a turn for each part of its operands.
+    pub(super) fn scan(
+        &mut self,
+        node: &'f NodeProto,
+        identity: &NodeIdentity,
+        inputs: &[Option<ValueId>],
+        scope: &mut Scope<'f, '_>,
+    ) -> Result<(), OnnxError> {
+        let body = self.body(node, identity)?;
+        let attributes = scope.attributes(node, identity)?;
+        if scope.opset("") < 9 {
+            return Err(identity.error("a Scan of opset 8: export the model with 9 or a later one"));
+        }
+        let scanned =
+            attributes.int("num_scan_inputs")?.and_then(|count| usize::try_from(count).ok());
+        let states = scanned.and_then(|scanned| inputs.len().checked_sub(scanned));
+        let fits = |states: &usize| {
+            *states < inputs.len()
+                && body.inputs.len() == inputs.len()
+                && body.outputs.len() >= *states
+        };
+        let Some(states) = states.filter(fits) else {
+            return Err(identity.error("operands and results of its body do not go together"));
+        };
+        let listed = |name: &str, at: usize| -> Result<i64, OnnxError> {
+            Ok(attributes.ints(name)?.and_then(|list| list.get(at)).copied().unwrap_or(0))
+        };
+        let mut operands = Vec::new();
+        let mut trips = None;
+        for (at, id) in inputs[states..].iter().enumerate() {
+            let Some(id) = *id else { return Err(identity.error("an operand is missing")) };
+            let rank = self.values[id.index()].dims.len();
+            let axis = from_front(listed("scan_input_axes", at)?, rank);
+            let axis = axis.ok_or_else(|| identity.error("an axis to scan is not there"))?;
+            let size = self.values[id.index()].dims[axis];
+            if trips.is_some_and(|trips| trips != size) {
+                return Err(identity.error("its operands have different lengths"));
+            }
+            trips = Some(size);
+            operands.push((id, axis, listed("scan_input_directions", at)? != 0));
+        }
+        let trips = trips.unwrap_or(0);
+        if trips > MAX_INLINED as u64 {
+            return Err(identity.error(format!("it takes more than {MAX_INLINED} turns")));
+        }
+        let parts = NodeParts::of(node, scope);
+        let mut shared = Scope::of_branch(scope, body, identity)?;
+        self.initializers(&body.initializers, &mut shared)?;
+        let mut values = inputs[..states].to_vec();
+        let mut stacks: Vec<Vec<ValueId>> = vec![Vec::new(); body.outputs.len() - states];
+        for turn in 0..trips {
+            let mut inner = Scope::of_turn(&shared, body, identity, turn)?;
+            for (input, value) in body.inputs.iter().zip(&values) {
+                inner.pass(Arc::clone(&input.name), *value);
+            }
+            for (input, (id, axis, is_backwards)) in body.inputs[states..].iter().zip(&operands) {
+                let place = if *is_backwards { trips - 1 - turn } else { turn };
+                let place = ConstantData::Ints(vec![i64::try_from(place).unwrap_or(0)]);
+                let place = self.known(identity, ElementKind::Int64, Vec::new(), place)?;
+                let part = format!("{turn}/{}", input.name);
+                let axis = AttributeValue::Int(i64::try_from(*axis).unwrap_or(0));
+                let operands = [Some(*id), Some(place)];
+                let of = (identity, &parts);
+                let made = self.part(of, (&part, "Gather"), &operands, &[("axis", axis)], 1)?;
+                inner.pass(Arc::clone(&input.name), made.first().copied());
+            }
+            let made = self.turn(body, identity, &mut inner)?;
+            let (next, scanned) = made.split_at(states);
+            values = next.iter().copied().map(Some).collect();
+            for (stack, value) in stacks.iter_mut().zip(scanned) {
+                stack.push(*value);
+            }
+        }
+        for (at, stack) in stacks.iter_mut().enumerate() {
+            if listed("scan_output_directions", at)? != 0 {
+                stack.reverse();
+            }
+            let axis = listed("scan_output_axes", at)?;
+            values.push(Some(self.stacked((identity, &parts), stack, axis)?));
+        }
+        *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
+        self.take_results(node, identity, &values, scope)
+    }
+
+    fn body(
+        &self,
+        node: &'f NodeProto,
+        identity: &NodeIdentity,
+    ) -> Result<&'f GraphProto, OnnxError> {
+        graph_attribute(node, "body").ok_or_else(|| identity.error("it has no body"))
+    }
+
+    /// The known only element of a value.
+    fn scalar(&self, id: ValueId) -> Option<f64> {
+        self.values[id.index()].content.as_ref()?.scalar()
+    }
+
+    /// The nodes of one turn, and what they make.
+    fn turn(
+        &mut self,
+        body: &'f GraphProto,
+        identity: &NodeIdentity,
+        inner: &mut Scope<'f, '_>,
+    ) -> Result<Vec<ValueId>, OnnxError> {
+        for node in &body.nodes {
+            self.node(node, inner)?;
+        }
+        let names: Vec<Name> = body.outputs.iter().map(|info| Arc::clone(&info.name)).collect();
+        let made: Option<Vec<ValueId>> = results(&names, inner).into_iter().collect();
+        made.ok_or_else(|| identity.error("nothing in its body computes one of its results"))
+    }
+
+    /// Tensors of one shape along a new axis.
+    pub(crate) fn stacked(
+        &mut self,
+        of: (&NodeIdentity, &NodeParts),
+        values: &[ValueId],
+        axis: i64,
+    ) -> Result<ValueId, OnnxError> {
+        if values.is_empty() {
+            return Err(of.0.error("it stacks the results of no turn at all"));
+        }
+        let axes = self.known(of.0, ElementKind::Int64, vec![1], ConstantData::Ints(vec![axis]))?;
+        let name = self.values.len();
+        let mut parts = Vec::with_capacity(values.len());
+        for (at, value) in values.iter().enumerate() {
+            let part = format!("stack_{name}/{at}");
+            let operands = [Some(*value), Some(axes)];
+            parts.extend(self.part(of, (&part, "Unsqueeze"), &operands, &[], 1)?);
+        }
+        let parts: Vec<Option<ValueId>> = parts.into_iter().map(Some).collect();
+        let part = format!("stack_{name}");
+        let attributes = [("axis", AttributeValue::Int(axis))];
+        let made = self.part(of, (&part, "Concat"), &parts, &attributes, 1)?;
+        made.first().copied().ok_or_else(|| of.0.error("it makes nothing"))
+    }
+}
+
+/// What parts of a node have of it.
+pub(crate) struct NodeParts {
+    pub metadata: crate::proto::Properties,
+    /// Operator and version.
+    pub source: Arc<str>,
+}
+
+impl NodeParts {
+    fn of(node: &NodeProto, scope: &Scope) -> Self {
+        let source = format!("{}@{}", node.op, scope.opset("")).into();
+        Self { metadata: Arc::clone(&node.metadata), source }
+    }
+}
+
+fn from_front(axis: i64, rank: usize) -> Option<usize> {
+    let signed = i64::try_from(rank).ok()?;
+    usize::try_from(if axis < 0 { axis + signed } else { axis }).ok().filter(|axis| *axis < rank)
+}
