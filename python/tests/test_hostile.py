@@ -44,7 +44,8 @@ HOSTILE = [
 ]
 
 # What starts programs, or is about the file system, has tests of its own.
-ELSEWHERE = {"picture", "to_arrow", "to_pandas", "to_polars", "install", "openTrace"}
+COMMANDS = {"calibrate", "close", "export", "html", "insights", "samples", "slice", "verify", "why"}
+ELSEWHERE = {"picture", "to_arrow", "to_pandas", "to_polars", "install", "openTrace", *COMMANDS}
 
 
 def panicked(error: BaseException) -> bool:
