@@ -462,7 +462,7 @@ mod tests {
             let frame = contexts.frame(ContextPlace(0));
             assert_eq!(frame.operation.as_deref(), Some("dense/fwd"));
             assert_eq!((frame.layer.as_str(), frame.kind.as_deref()), ("onnx", Some("MatMul")));
-            assert_eq!(contexts.layer(ContextPlace(1)), "poplibs");
+            assert_eq!(contexts.frame(ContextPlace(1)).layer, "poplibs");
         }
     }
 

@@ -85,8 +85,9 @@ fn encode_sums(index: &PathIndex) -> Vec<u8> {
             write_varint(&mut raw, cycles.0);
         }
         write_varint(&mut raw, least_slack.map_or(0, |slack| slack.0.saturating_add(1)));
-        write_varint(&mut raw, weighted_slack as u64);
-        write_varint(&mut raw, (weighted_slack >> u64::BITS) as u64);
+        for half in [weighted_slack & u128::from(u64::MAX), weighted_slack >> u64::BITS] {
+            write_varint(&mut raw, u64::try_from(half).unwrap_or(u64::MAX));
+        }
     }
     write_varint(&mut raw, index.leads.len() as u64);
     for ((lane, program), lead) in &index.leads {
