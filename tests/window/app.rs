@@ -430,6 +430,10 @@ fn a_step_of_liveness_is_chosen_by_keys_and_becomes_a_column() {
 #[test]
 fn an_insight_leads_to_the_place_that_shows_it() {
     let mut window = window(&VARIANTS[0], "insights", Vec2::new(1300.0, 3000.0));
+    // What is about memory is folded, since the program fits.
+    assert!(window.query_by_label("Show in Liveness").is_none());
+    window.get_by_label_contains("Memory: fits, ").click();
+    settle(&mut window);
     let link = window.query_all_by_label("Show in Liveness").next().expect("a finding on memory");
     link.click();
     settle(&mut window);
