@@ -138,8 +138,9 @@ def run(
         child.stdout.close()
         child.stderr.close()
     warnings = [line.removeprefix("warning: ") for line in said if line.startswith("warning: ")]
-    if code in codes:
-        return "".join(printed), warnings
+    answer = "".join(printed)
+    if code == 0 or (code in codes and answer):
+        return answer, warnings
     _fail(code, said)
 
 

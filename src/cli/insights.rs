@@ -125,7 +125,7 @@ fn print(
     for (number, finding) in (1..).zip(shown) {
         if is_aside(finding) && !was_aside {
             was_aside = true;
-            writeln!(output, "\n{}", aside_title(verdict))?;
+            writeln!(output, "\n{}", verdict.aside_title())?;
         }
         print_finding(number, finding, output)?;
     }
@@ -139,14 +139,6 @@ fn print(
         writeln!(output, "    {}: {proposal}; {tried}", finding.rule)?;
     }
     Ok(())
-}
-
-/// The heading of findings that are not about the question of the program.
-fn aside_title(verdict: &InsightVerdict) -> &str {
-    match verdict.first {
-        InsightSubject::Time => &verdict.memory,
-        InsightSubject::Memory => "Time",
-    }
 }
 
 fn print_finding(

@@ -21,7 +21,7 @@ use crate::resolve::{NodeIdentity, NodeParts, Resolver};
 type Composed = Result<Option<Vec<Option<ValueId>>>, OnnxError>;
 
 /// Writes the parts of a node.
-pub(crate) type Compose = fn(&mut Composition) -> Composed;
+pub(crate) type Compose = fn(&mut NodeComposition) -> Composed;
 
 /// The set of operators that exporters of Microsoft's runtime write.
 const MICROSOFT: &str = "com.microsoft";
@@ -57,7 +57,7 @@ pub fn composed_operators() -> impl Iterator<Item = String> {
 }
 
 /// A node that becomes several.
-pub(crate) struct Composition<'r, 'f> {
+pub(crate) struct NodeComposition<'r, 'f> {
     pub resolver: &'r mut Resolver<'f>,
     pub identity: &'r NodeIdentity,
     pub parts: &'r NodeParts,
@@ -73,7 +73,7 @@ fn only(value: ValueId) -> Composed {
     Ok(Some(vec![Some(value)]))
 }
 
-impl<'r> Composition<'r, '_> {
+impl<'r> NodeComposition<'r, '_> {
     fn error(&self, problem: impl Into<String>) -> OnnxError {
         self.identity.error(problem)
     }

@@ -12,7 +12,7 @@ mod types;
 
 use crate::attributes::Attributes;
 use crate::check;
-use crate::compose::{self, Composition};
+use crate::compose::{self, NodeComposition};
 use crate::constant::ConstantTensor;
 use crate::element::ElementKind;
 use crate::error::OnnxError;
@@ -262,7 +262,7 @@ impl<'f> Resolver<'f> {
                 metadata: Arc::clone(&node.metadata),
                 source: format!("{}@{opset}", full_op(domain, &node.op)).into(),
             };
-            let mut composition = Composition {
+            let mut composition = NodeComposition {
                 resolver: &mut *self,
                 identity: &identity,
                 parts: &parts,

@@ -64,7 +64,7 @@ impl TriedProposal {
         }
     }
 
-    /// Whether a sample takes longer.
+    /// Returns true if a sample takes longer.
     pub fn loses_time(&self) -> bool {
         matches!(self, Self::Ran { time, .. } if *time >= Self::LEAST_GAIN)
     }
@@ -244,7 +244,7 @@ impl InsightFinding {
         self.measured.as_ref()?.gain(self.subject)
     }
 
-    /// Whether something was gained when the proposal was tried, and no time was lost for it.
+    /// Returns true if the proposal gained something when it was tried, and lost no time.
     pub fn is_plain_gain(&self) -> bool {
         let lost = self.measured.as_ref().is_some_and(TriedProposal::loses_time);
         self.measured_gain().is_some() && !lost

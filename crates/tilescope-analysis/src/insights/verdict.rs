@@ -13,15 +13,23 @@ const CLASS: ReplicaClassId = ReplicaClassId(0);
 /// Where a program stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InsightVerdict {
-    /// What sets the pace of the run, or what keeps the program from running.
+    /// A sentence about the IPU that sets the pace, or the reason why nothing runs.
     pub lead: String,
-    /// What findings are about first: time where the program runs, memory where it does not.
+    /// The subject of the first findings: time where the program runs, memory where it does not.
     pub first: InsightSubject,
-    /// How much room there is, in words: `Memory: fits, 21.2 KiB left on the fullest tile`.
+    /// The room that is left, in words: `Memory: fits, 21.2 KiB left on the fullest tile`.
     pub memory: String,
 }
 
 impl InsightVerdict {
+    /// The heading of findings that are about the other subject.
+    pub fn aside_title(&self) -> &str {
+        match self.first {
+            InsightSubject::Time => &self.memory,
+            InsightSubject::Memory => "Time",
+        }
+    }
+
     /// Reads where the program of a report stands, with figures as `numbers` writes them.
     ///
     /// # Errors
@@ -61,7 +69,7 @@ impl InsightVerdict {
     }
 }
 
-/// What findings about a program are about first.
+/// The subject of the findings that come first.
 pub(super) fn first_subject(outcome: ProgramOutcome) -> InsightSubject {
     match outcome {
         ProgramOutcome::Executed => InsightSubject::Time,

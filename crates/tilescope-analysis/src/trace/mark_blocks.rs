@@ -135,16 +135,10 @@ fn collect_stages(
 fn pyramid_of(base: Vec<MarkBlock>) -> Vec<Vec<MarkBlock>> {
     let mut levels = vec![base];
     while let Some(level) = levels.last().filter(|level| level.len() > 1) {
-        let above = level.chunks(2).map(joined).collect();
+        let above = level.chunks(2).filter_map(MarkBlock::joined).collect();
         levels.push(above);
     }
     levels
-}
-
-fn joined(blocks: &[MarkBlock]) -> MarkBlock {
-    let mut all = blocks[0];
-    blocks[1..].iter().for_each(|block| all.add(block));
-    all
 }
 
 struct BlockPlacement<'a> {
@@ -217,7 +211,7 @@ impl MarkRowBuilder {
             None => self.base.push(next),
         }
         if self.base.len() > self.most {
-            self.base = self.base.chunks(2).map(joined).collect();
+            self.base = self.base.chunks(2).filter_map(MarkBlock::joined).collect();
             self.per_block *= 2;
         }
         place

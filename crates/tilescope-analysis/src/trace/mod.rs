@@ -10,6 +10,7 @@ mod link_traffic;
 mod located_step;
 mod mark_blocks;
 mod mark_details;
+mod mark_pages;
 mod mark_rows;
 mod marked_window;
 mod micro_batch;

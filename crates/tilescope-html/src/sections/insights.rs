@@ -34,11 +34,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     let most = found.iter().filter_map(share).fold(0.0, f64::max);
     let (first, aside): (Vec<&InsightFinding>, Vec<_>) =
         found.iter().partition(|finding| finding.subject == verdict.first);
-    let title = match verdict.first {
-        InsightSubject::Time => verdict.memory.as_str(),
-        InsightSubject::Memory => "Time",
-    };
-    for (title, findings) in [(None, first), (Some(title), aside)] {
+    for (title, findings) in [(None, first), (Some(verdict.aside_title()), aside)] {
         if findings.is_empty() {
             continue;
         }

@@ -1,6 +1,6 @@
 //! Attention and rotary embeddings as Microsoft's runtime has them, by those of the standard.
 
-use super::{Compose, Composed, Composition, only, signed};
+use super::{Compose, Composed, NodeComposition, only, signed};
 use crate::attributes::AttributeValue;
 use crate::constant::ConstantData;
 use crate::element::ElementKind;
@@ -28,7 +28,7 @@ struct Heads {
 }
 
 /// The result, and keys and values of all calls.
-fn attention(of: &mut Composition, heads: Heads) -> Result<Vec<ValueId>, OnnxError> {
+fn attention(of: &mut NodeComposition, heads: Heads) -> Result<Vec<ValueId>, OnnxError> {
     let Heads { operands: [query, key, value], query_heads, key_heads, mask, past, is_causal } =
         heads;
     let count = |heads: u64| AttributeValue::Int(i64::try_from(heads).unwrap_or(i64::MAX));
@@ -48,7 +48,7 @@ fn attention(of: &mut Composition, heads: Heads) -> Result<Vec<ValueId>, OnnxErr
 
 /// Truth values of the keys that may be looked at, `[batch, 1, 1, keys]`, of lengths.
 fn mask_of_lengths(
-    of: &mut Composition,
+    of: &mut NodeComposition,
     lengths: ValueId,
     [batch, keys]: [u64; 2],
 ) -> Result<ValueId, OnnxError> {
@@ -61,7 +61,7 @@ fn mask_of_lengths(
 
 /// A mask as the standard has it, of one that says 1 where a key may be looked at.
 fn key_mask(
-    of: &mut Composition,
+    of: &mut NodeComposition,
     mask: Option<ValueId>,
     [batch, keys]: [u64; 2],
 ) -> Result<Option<ValueId>, OnnxError> {
@@ -83,7 +83,7 @@ fn key_mask(
 
 /// One mask of two: truth values and what is added to scores.
 fn both_masks(
-    of: &mut Composition,
+    of: &mut NodeComposition,
     known: Option<ValueId>,
     added: Option<ValueId>,
 ) -> Result<Option<ValueId>, OnnxError> {
@@ -98,7 +98,7 @@ fn both_masks(
 
 /// Keys and values of earlier calls along the first axis of one tensor.
 fn past_pair(
-    of: &mut Composition,
+    of: &mut NodeComposition,
     past: Option<ValueId>,
 ) -> Result<[Option<ValueId>; 2], OnnxError> {
     let Some(past) = past else { return Ok([None, None]) };
@@ -115,7 +115,7 @@ fn past_pair(
 }
 
 /// `Attention`: the products that make queries, keys and values are part of it.
-fn packed(of: &mut Composition) -> Composed {
+fn packed(of: &mut NodeComposition) -> Composed {
     let (x, weights) = (of.input(0)?, of.input(1)?);
     let heads = of.count("num_heads")?;
     let made = of.node("projection", "MatMul", &[x, weights], &[])?;
@@ -156,7 +156,7 @@ fn packed(of: &mut Composition) -> Composed {
 }
 
 /// `MultiHeadAttention`: operands apart, or packed into the first ones.
-fn multi_head(of: &mut Composition) -> Composed {
+fn multi_head(of: &mut NodeComposition) -> Composed {
     let heads = of.count("num_heads")?;
     let query = of.input(0)?;
     let dims = of.dims(query);
@@ -187,7 +187,7 @@ fn multi_head(of: &mut Composition) -> Composed {
     };
     let (mut key, mut value) = (key, value);
     if let Some(bias) = of.optional(3) {
-        let last = |of: &Composition, id| of.dims(id).last().copied().unwrap_or(0);
+        let last = |of: &NodeComposition, id| of.dims(id).last().copied().unwrap_or(0);
         // Keys and values of a cross attention are of an earlier call, with their biases in them.
         let width = of.dims(bias)[0];
         let columns = last(of, query);
@@ -228,7 +228,7 @@ fn multi_head(of: &mut Composition) -> Composed {
 
 /// `GroupQueryAttention`: several queries share keys and values, which may be turned by their places
 /// first. What lies behind a local window is looked at all the same.
-fn grouped(of: &mut Composition) -> Composed {
+fn grouped(of: &mut NodeComposition) -> Composed {
     let (heads, key_heads) = (of.count("num_heads")?, of.count("kv_num_heads")?);
     let mut operands = vec![of.input(0)?];
     match (of.optional(1), of.optional(2)) {
@@ -289,7 +289,7 @@ fn grouped(of: &mut Composition) -> Composed {
 }
 
 /// `RotaryEmbedding`: places are given for each token, or as that of the first.
-fn rotary(of: &mut Composition) -> Composed {
+fn rotary(of: &mut NodeComposition) -> Composed {
     let (x, places) = (of.input(0)?, of.input(1)?);
     let (cos, sin) = (of.input(2)?, of.input(3)?);
     let dims = of.dims(x);
@@ -322,7 +322,7 @@ fn rotary(of: &mut Composition) -> Composed {
 }
 
 /// `Attention` of version 24 on: how many keys are no padding may be an operand of its own.
-fn with_lengths(of: &mut Composition) -> Composed {
+fn with_lengths(of: &mut NodeComposition) -> Composed {
     let Some(lengths) = of.optional(6) else { return Ok(None) };
     let [query, key, value] = [of.input(0)?, of.input(1)?, of.input(2)?];
     let key_dims = of.dims(key);
@@ -337,7 +337,7 @@ fn with_lengths(of: &mut Composition) -> Composed {
 }
 
 /// New rows of a cache at the place of each sample.
-fn tensor_scatter(of: &mut Composition) -> Composed {
+fn tensor_scatter(of: &mut NodeComposition) -> Composed {
     let (cache, update) = (of.input(0)?, of.input(1)?);
     let (dims, new) = (of.dims(cache), of.dims(update));
     let axis = of.axis(of.int("axis", -2)?, dims.len())?;

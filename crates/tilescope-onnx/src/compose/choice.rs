@@ -1,7 +1,7 @@
 //! Results that depend on data, for as many as the user says at most; and sums of products whose
 //! equation leaves axes unnamed.
 
-use super::{Compose, Composed, Composition, only, signed};
+use super::{Compose, Composed, NodeComposition, only, signed};
 use crate::attributes::AttributeValue;
 use crate::element::ElementKind;
 use crate::error::OnnxError;
@@ -13,7 +13,7 @@ pub(super) const OPS: &[(&str, Compose)] =
 
 /// Places of at most so many elements that are not zero: the largest of truth values, from which the
 /// places along each axis are divided.
-fn non_zero(of: &mut Composition) -> Composed {
+fn non_zero(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
     let Some(most) = of.resolver.max_results().filter(|_| of.value(x).content.is_none()) else {
         return Ok(None);
@@ -46,7 +46,7 @@ fn non_zero(of: &mut Composition) -> Composed {
 
 /// At most so many boxes of each class that overlap no better one: the best by score, and of those
 /// each pair at once. A serial program would drop no box for one that is itself dropped.
-fn suppressed(of: &mut Composition) -> Composed {
+fn suppressed(of: &mut NodeComposition) -> Composed {
     let Some(most) = of.resolver.max_results() else { return Ok(None) };
     let (boxes, scores) = (of.input(0)?, of.input(1)?);
     let (shape, of_scores) = (of.dims(boxes), of.dims(scores));
@@ -67,7 +67,7 @@ fn suppressed(of: &mut Composition) -> Composed {
     let mut overlap: Option<ValueId> = None;
     let mut area: Option<ValueId> = None;
     for (part, [low, high]) in [("y", [sides[0], sides[2]]), ("x", [sides[1], sides[3]])] {
-        let across = |of: &mut Composition, name: &str, x: ValueId| {
+        let across = |of: &mut NodeComposition, name: &str, x: ValueId| {
             of.transpose(&format!("{part}/{name}/turn"), x, &[0, 2, 1])
         };
         let (low_across, high_across) = (across(of, "low", low)?, across(of, "high", high)?);
@@ -102,7 +102,7 @@ fn suppressed(of: &mut Composition) -> Composed {
 }
 
 fn product(
-    of: &mut Composition,
+    of: &mut NodeComposition,
     part: &str,
     known: Option<ValueId>,
     by: ValueId,
@@ -115,7 +115,7 @@ fn product(
 
 /// An equation with a letter for each axis that `...` stands for. Axes of one element that others
 /// repeat are left out of their operand.
-fn einsum(of: &mut Composition) -> Composed {
+fn einsum(of: &mut NodeComposition) -> Composed {
     let equation = of.attributes.text("equation")?.unwrap_or_default().to_owned();
     let operands: Vec<ValueId> = of.inputs.iter().flatten().copied().collect();
     let shapes: Vec<Vec<u64>> = operands.iter().map(|id| of.dims(*id)).collect();

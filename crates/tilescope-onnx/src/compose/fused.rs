@@ -1,6 +1,6 @@
 //! Activations, norms and embeddings that an optimiser has fused.
 
-use super::{Compose, Composed, Composition, only};
+use super::{Compose, Composed, NodeComposition, only};
 use crate::attributes::AttributeValue;
 use crate::element::ElementKind;
 use crate::error::OnnxError;
@@ -34,7 +34,7 @@ pub(super) const OF_STANDARD: &[(&str, Compose)] = &[
 ];
 
 /// Of a sum, where the node has a second operand.
-fn gelu(of: &mut Composition, kind: &str) -> Composed {
+fn gelu(of: &mut NodeComposition, kind: &str) -> Composed {
     let (x, bias) = (of.input(0)?, of.optional(1));
     let sum = of.plus("bias", x, bias)?;
     let kind = AttributeValue::Text(kind.to_owned());
@@ -43,14 +43,14 @@ fn gelu(of: &mut Composition, kind: &str) -> Composed {
 }
 
 /// x . sigmoid(alpha x).
-fn swish(of: &mut Composition) -> Composed {
+fn swish(of: &mut NodeComposition) -> Composed {
     let default = if of.op == "QuickGelu" { 1.702 } else { 1.0 };
     let (x, alpha) = (of.input(0)?, of.float("alpha", default)?);
     let y = gated(of, x, alpha)?;
     only(y)
 }
 
-fn gated(of: &mut Composition, x: ValueId, alpha: f64) -> Result<ValueId, OnnxError> {
+fn gated(of: &mut NodeComposition, x: ValueId, alpha: f64) -> Result<ValueId, OnnxError> {
     let mut gate = x;
     if alpha != 1.0 {
         let alpha = of.number(of.element(x), alpha)?;
@@ -61,7 +61,7 @@ fn gated(of: &mut Composition, x: ValueId, alpha: f64) -> Result<ValueId, OnnxEr
 }
 
 /// A product of operands whose last two axes may be swapped, times a constant.
-fn fused_matmul(of: &mut Composition) -> Composed {
+fn fused_matmul(of: &mut NodeComposition) -> Composed {
     if of.int("transBatchA", 0)? != 0 || of.int("transBatchB", 0)? != 0 {
         return Err(of.error("transposed batches are not modelled"));
     }
@@ -87,7 +87,11 @@ fn fused_matmul(of: &mut Composition) -> Composed {
 }
 
 /// A norm over the last axis.
-fn norm(of: &mut Composition, op: &str, inputs: &[Option<ValueId>]) -> Result<ValueId, OnnxError> {
+fn norm(
+    of: &mut NodeComposition,
+    op: &str,
+    inputs: &[Option<ValueId>],
+) -> Result<ValueId, OnnxError> {
     let epsilon = of.float("epsilon", 1e-12)?;
     let attributes =
         [("axis", AttributeValue::Int(-1)), ("epsilon", AttributeValue::Float(epsilon))];
@@ -97,7 +101,7 @@ fn norm(of: &mut Composition, op: &str, inputs: &[Option<ValueId>]) -> Result<Va
 
 /// The norm of a sum of two or three; shift and bias are inputs of these numbers. The fourth output
 /// is the sum; mean and deviation are left to the norm.
-fn skip_norm(of: &mut Composition, op: &str, [shift, bias]: [usize; 2]) -> Composed {
+fn skip_norm(of: &mut NodeComposition, op: &str, [shift, bias]: [usize; 2]) -> Composed {
     let (x, skip, scale) = (of.input(0)?, of.optional(1), of.input(2)?);
     let sum = of.plus("skip", x, skip)?;
     let bias = of.optional(bias);
@@ -108,7 +112,7 @@ fn skip_norm(of: &mut Composition, op: &str, [shift, bias]: [usize; 2]) -> Compo
 }
 
 /// Rows of tables of words, places and segments, added and normalised; and how long each text is.
-fn embed(of: &mut Composition) -> Composed {
+fn embed(of: &mut NodeComposition) -> Composed {
     let (words, table) = (of.input(0)?, of.input(2)?);
     let tokens = *of.dims(words).last().ok_or_else(|| of.error("its tokens have no axes"))?;
     let mut sum = of.node("words", "Gather", &[table, words], &[])?;

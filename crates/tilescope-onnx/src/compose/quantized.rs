@@ -2,7 +2,7 @@
 //! blocks. IPUs multiply floats only, so products of bytes run as products of halves, which hold
 //! them exactly.
 
-use super::{Compose, Composed, Composition, only};
+use super::{Compose, Composed, NodeComposition, only};
 use crate::attributes::AttributeValue;
 use crate::element::ElementKind;
 use crate::error::OnnxError;
@@ -26,7 +26,7 @@ pub(super) const OPS: &[(&str, Compose)] = &[
 ];
 
 /// Scale and zero point of the range of a tensor, 0 within it, and the tensor in bytes.
-fn bytes_of(of: &mut Composition, x: ValueId) -> Result<[ValueId; 3], OnnxError> {
+fn bytes_of(of: &mut NodeComposition, x: ValueId) -> Result<[ValueId; 3], OnnxError> {
     let element = of.element(x);
     let all = [("keepdims", AttributeValue::Int(0))];
     let zero = of.number(element, 0.0)?;
@@ -45,7 +45,7 @@ fn bytes_of(of: &mut Composition, x: ValueId) -> Result<[ValueId; 3], OnnxError>
     Ok([y, scale, zero_point])
 }
 
-fn dynamic_quantize(of: &mut Composition) -> Composed {
+fn dynamic_quantize(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
     let made = bytes_of(of, x)?;
     Ok(Some(made.into_iter().map(Some).collect()))
@@ -54,7 +54,7 @@ fn dynamic_quantize(of: &mut Composition) -> Composed {
 /// Whole numbers as floats, without their zero point. That of several is for the last axis but one
 /// of a left operand, the last of a right one, and the first of filters.
 fn centred(
-    of: &mut Composition,
+    of: &mut NodeComposition,
     part: &str,
     (x, zero): (ValueId, Option<ValueId>),
     (axis_from_end, element): (usize, ElementKind),
@@ -76,7 +76,7 @@ fn centred(
 
 /// A product of bytes, with the attributes of the node.
 fn product(
-    of: &mut Composition,
+    of: &mut NodeComposition,
     op: &str,
     operands: [(ValueId, Option<ValueId>); 2],
     element: ElementKind,
@@ -90,7 +90,7 @@ fn product(
     of.node("product", op, &[left, right], &attributes)
 }
 
-fn integer_product(of: &mut Composition, op: &str) -> Composed {
+fn integer_product(of: &mut NodeComposition, op: &str) -> Composed {
     let operands = [(of.input(0)?, of.optional(2)), (of.input(1)?, of.optional(3))];
     let y = product(of, op, operands, ElementKind::Float16)?;
     let y = of.cast("sum", y, ElementKind::Int32)?;
@@ -98,7 +98,7 @@ fn integer_product(of: &mut Composition, op: &str) -> Composed {
 }
 
 /// A product of bytes with scales: as `DequantizeLinear` before and `QuantizeLinear` behind it.
-fn quantized_product(of: &mut Composition, op: &str) -> Composed {
+fn quantized_product(of: &mut NodeComposition, op: &str) -> Composed {
     let mut operands = Vec::new();
     for (part, at) in [("left", 0), ("right", 3)] {
         let inputs = [of.input(at)?, of.input(at + 1)?, of.input(at + 2)?];
@@ -125,7 +125,7 @@ fn quantized_product(of: &mut Composition, op: &str) -> Composed {
 
 /// A product of bytes, times the scales of both.
 fn scaled(
-    of: &mut Composition,
+    of: &mut NodeComposition,
     operands: [(ValueId, Option<ValueId>); 2],
     scales: [ValueId; 2],
     bias: Option<ValueId>,
@@ -138,14 +138,14 @@ fn scaled(
     only(y)
 }
 
-fn dynamic_product(of: &mut Composition) -> Composed {
+fn dynamic_product(of: &mut NodeComposition) -> Composed {
     let (x, weights, scale) = (of.input(0)?, of.input(1)?, of.input(2)?);
     let [bytes, own, zero] = bytes_of(of, x)?;
     let (of_weights, bias) = (of.optional(3), of.optional(4));
     scaled(of, [(bytes, Some(zero)), (weights, of_weights)], [own, scale], bias)
 }
 
-fn scaled_product(of: &mut Composition) -> Composed {
+fn scaled_product(of: &mut NodeComposition) -> Composed {
     let (left, right) = (of.input(0)?, of.input(1)?);
     let scales = [of.input(2)?, of.input(3)?];
     let bias = of.optional(6);
@@ -153,7 +153,7 @@ fn scaled_product(of: &mut Composition) -> Composed {
 }
 
 /// `DequantizeLinear` with a scale for each block of an axis.
-fn dequantize_blocks(of: &mut Composition) -> Composed {
+fn dequantize_blocks(of: &mut NodeComposition) -> Composed {
     let block = u64::try_from(of.int("block_size", 0)?).unwrap_or(0);
     let (x, scale) = (of.input(0)?, of.input(1)?);
     if block == 0 {
@@ -173,7 +173,7 @@ fn dequantize_blocks(of: &mut Composition) -> Composed {
 }
 
 /// The node of the standard that has the same name.
-fn as_standard(of: &mut Composition, op: &str) -> Composed {
+fn as_standard(of: &mut NodeComposition, op: &str) -> Composed {
     let attributes = of.own_attributes();
     let inputs = [Some(of.input(0)?), Some(of.input(1)?), of.optional(2)];
     let made = of.nodes("standard", op, &inputs, &attributes, 1)?;
@@ -182,7 +182,7 @@ fn as_standard(of: &mut Composition, op: &str) -> Composed {
 
 /// `(x - zero) . scale` with an axis of blocks apart, a scale for each.
 fn of_blocks(
-    of: &mut Composition,
+    of: &mut NodeComposition,
     (x, scale, zero): (ValueId, ValueId, Option<ValueId>),
     axis: usize,
     block: u64,
@@ -205,7 +205,7 @@ fn of_blocks(
 
 /// Weights of few bits that the file packs into bytes: on the device they lie unpacked, a byte each.
 fn unpacked(
-    of: &mut Composition,
+    of: &mut NodeComposition,
     packed: ValueId,
     bits: i64,
     dims: Vec<u64>,
@@ -228,7 +228,7 @@ fn unpacked(
 }
 
 /// A product with weights of few bits, a scale for each block of a column.
-fn few_bits(of: &mut Composition) -> Composed {
+fn few_bits(of: &mut NodeComposition) -> Composed {
     let (x, packed, scales) = (of.input(0)?, of.input(1)?, of.input(2)?);
     let [inner, columns] = [of.count("K")?, of.count("N")?];
     let (bits, block) = (of.int("bits", 4)?, of.count("block_size")?);

@@ -1,7 +1,7 @@
 //! Sequences of tensors: their lengths and the places in them are known, so that they stand for their
 //! tensors.
 
-use super::{Compose, Composed, Composition, only};
+use super::{Compose, Composed, NodeComposition, only};
 use crate::attributes::AttributeValue;
 use crate::constant::ConstantData;
 use crate::element::ElementKind;
@@ -50,7 +50,7 @@ pub(super) const OPS: &[(&str, Compose)] = &[
 ];
 
 /// A value that stands for these tensors.
-fn sequence(of: &mut Composition, elements: Vec<ValueId>) -> Composed {
+fn sequence(of: &mut NodeComposition, elements: Vec<ValueId>) -> Composed {
     let (name, identity) = (of.identity.name.clone(), of.identity);
     let kind = elements.first().map_or(ElementKind::Float32, |first| of.element(*first));
     let source = ValueSource::Constant;
@@ -60,14 +60,14 @@ fn sequence(of: &mut Composition, elements: Vec<ValueId>) -> Composed {
 }
 
 /// The tensors of the first operand.
-fn elements(of: &Composition) -> Result<Vec<ValueId>, OnnxError> {
+fn elements(of: &NodeComposition) -> Result<Vec<ValueId>, OnnxError> {
     let sequence = of.input(0)?;
     let elements = of.resolver.sequences.get(&sequence).cloned();
     elements.ok_or_else(|| of.error("its first input is no sequence whose length is known"))
 }
 
 /// A known place in a sequence of this length; those below 0 count from the end.
-fn place(of: &Composition, input: usize, length: usize) -> Result<usize, OnnxError> {
+fn place(of: &NodeComposition, input: usize, length: usize) -> Result<usize, OnnxError> {
     let known = of.known_ints(of.input(input)?).and_then(|place| place.first().copied());
     let open = "its place in the sequence depends on values that only a run of the program \
                 computes: export the model with constant places";
@@ -75,7 +75,7 @@ fn place(of: &Composition, input: usize, length: usize) -> Result<usize, OnnxErr
 }
 
 /// The parts of a tensor along an axis: each of one element, of a given length, or of given lengths.
-fn split(of: &mut Composition) -> Composed {
+fn split(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
     let dims = of.dims(x);
     let axis = of.axis(of.int("axis", 0)?, dims.len())?;
@@ -123,7 +123,7 @@ fn split(of: &mut Composition) -> Composed {
 const MOST_PARTS: usize = 1 << 16;
 
 /// All tensors along one axis, or along a new one.
-fn join(of: &mut Composition) -> Composed {
+fn join(of: &mut NodeComposition) -> Composed {
     let parts = elements(of)?;
     let axis = of.int("axis", 0)?;
     if of.int("new_axis", 0)? != 0 {

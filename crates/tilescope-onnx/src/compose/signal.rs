@@ -1,6 +1,6 @@
 //! Fourier transforms as products with tables of sines, and samples between the points of an image.
 
-use super::{Compose, Composed, Composition, only, signed};
+use super::{Compose, Composed, NodeComposition, only, signed};
 use crate::attributes::AttributeValue;
 use crate::element::ElementKind;
 use crate::error::OnnxError;
@@ -11,7 +11,7 @@ pub(super) const OPS: &[(&str, Compose)] =
 
 /// Tables of cosines and sines, or sines with the other sign: what they hold changes no work.
 fn tables(
-    of: &mut Composition,
+    of: &mut NodeComposition,
     element: ElementKind,
     [length, bins]: [u64; 2],
 ) -> Result<[ValueId; 2], OnnxError> {
@@ -25,7 +25,7 @@ fn tables(
 
 /// Real and imaginary part of the transform of the last axis, each along a new one.
 fn transformed(
-    of: &mut Composition,
+    of: &mut NodeComposition,
     real: ValueId,
     imaginary: Option<ValueId>,
     bins: u64,
@@ -44,7 +44,7 @@ fn transformed(
 }
 
 /// The parts of a tensor whose last axis is that of real and imaginary part.
-fn parts_of(of: &mut Composition, x: ValueId) -> Result<(ValueId, Option<ValueId>), OnnxError> {
+fn parts_of(of: &mut NodeComposition, x: ValueId) -> Result<(ValueId, Option<ValueId>), OnnxError> {
     let mut dims = of.dims(x);
     let Some(parts) = dims.pop() else { return Err(of.error("it transforms a single number")) };
     if parts == 1 {
@@ -55,7 +55,7 @@ fn parts_of(of: &mut Composition, x: ValueId) -> Result<(ValueId, Option<ValueId
     Ok((real, Some(of.reshape("parts/imaginary", split[1], &dims)?)))
 }
 
-fn dft(of: &mut Composition) -> Composed {
+fn dft(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
     let rank = of.dims(x).len();
     let axis = match of.opset {
@@ -110,9 +110,9 @@ fn dft(of: &mut Composition) -> Composed {
 }
 
 /// Frames of a signal, weighed by a window, and their transforms.
-fn stft(of: &mut Composition) -> Composed {
+fn stft(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
-    let number = |of: &Composition, input: usize| -> Option<u64> {
+    let number = |of: &NodeComposition, input: usize| -> Option<u64> {
         let known = of.known_ints(of.optional(input)?)?;
         u64::try_from(*known.first()?).ok()
     };
@@ -154,7 +154,7 @@ fn stft(of: &mut Composition) -> Composed {
 
 /// Points of an image by coordinates from -1 to 1: of the nearest, or of four around each with their
 /// shares. Points outside are those at the edge.
-fn grid_sample(of: &mut Composition) -> Composed {
+fn grid_sample(of: &mut NodeComposition) -> Composed {
     let (x, grid) = (of.input(0)?, of.input(1)?);
     let (dims, points) = (of.dims(x), of.dims(grid));
     let ([batch, channels, height, width], [_, rows, columns, 2]) = (&dims[..], &points[..]) else {

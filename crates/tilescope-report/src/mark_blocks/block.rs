@@ -140,6 +140,16 @@ impl MarkBlock {
         };
     }
 
+    /// Blocks that follow each other as one; none of no blocks.
+    pub fn joined(blocks: &[Self]) -> Option<Self> {
+        let (first, rest) = blocks.split_first()?;
+        let mut all = *first;
+        for block in rest {
+            all.add(block);
+        }
+        Some(all)
+    }
+
     /// The micro-batch of a single stage.
     pub fn micro_batch(&self) -> Option<u64> {
         self.micro_batches.filter(|_| self.count == 1).map(|(number, _)| number)

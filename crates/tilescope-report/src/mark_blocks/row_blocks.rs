@@ -47,7 +47,7 @@ pub(crate) struct FinePiece {
 }
 
 /// A row of which all blocks are known.
-pub(crate) struct LongMarkRow {
+pub(crate) struct FinishedMarkRow {
     number: i64,
     id: MarkRowId,
     marks: u64,
@@ -87,14 +87,14 @@ impl MarkRowBlocks {
     }
 
     /// All rows that are long, and what is left of their fine blocks.
-    pub(crate) fn finish(mut self) -> (Vec<FinePiece>, Vec<LongMarkRow>) {
+    pub(crate) fn finish(mut self) -> (Vec<FinePiece>, Vec<FinishedMarkRow>) {
         let (mut pieces, mut long) = (Vec::new(), Vec::new());
         for (id, mut row) in self.rows {
             pieces.extend(row.complete_coarse(&mut self.numbered));
             // A row that is not in order is read mark by mark.
             let is_known = !row.is_unordered && (id.ipu().is_none() || !self.has_stages_of_all);
             let Some(number) = row.number.filter(|_| is_known) else { continue };
-            long.push(LongMarkRow { number, id, marks: row.marks, raw: encode(&row.coarse) });
+            long.push(FinishedMarkRow { number, id, marks: row.marks, raw: encode(&row.coarse) });
         }
         long.sort_by_key(|row| row.number);
         (pieces, long)
@@ -118,9 +118,7 @@ impl OpenRow {
     /// Makes a coarse block of the fine ones. The first one waits for a second: short rows are read
     /// mark by mark.
     fn complete_coarse(&mut self, numbered: &mut i64) -> Vec<FinePiece> {
-        let mut blocks = self.fine.iter();
-        let Some(mut coarse) = blocks.next().copied() else { return Vec::new() };
-        blocks.for_each(|block| coarse.add(block));
+        let Some(coarse) = MarkBlock::joined(&self.fine) else { return Vec::new() };
         let place = self.coarse.len() as i64;
         self.coarse.push(coarse);
         let fine = std::mem::take(&mut self.fine);
@@ -152,7 +150,7 @@ impl FinePiece {
     }
 }
 
-impl LongMarkRow {
+impl FinishedMarkRow {
     /// Packs and stores the row.
     pub(crate) fn insert(self, rows: &RowWriter) -> Result<(), ReportError> {
         let Self { number, id, marks, raw } = self;

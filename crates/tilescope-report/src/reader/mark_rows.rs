@@ -71,7 +71,7 @@ impl Report {
             .params(&params);
         let found = self.db.first(select, |cells| {
             mark_blocks::decode(cells.blob(0)?, coarse.first)
-                .filter(|fine| joined(fine) == Some(*coarse))
+                .filter(|fine| MarkBlock::joined(fine) == Some(*coarse))
         })?;
         let damage = || self.db.damage(schema::MARK_BLOCKS, &format!("piece {key} is broken"));
         found.flatten().ok_or_else(damage)
@@ -113,12 +113,4 @@ fn long_row(cells: &RowCells) -> Option<LongMarkRow> {
     let marks = cells.count(4, MAX_COUNT)?;
     let blocks = mark_blocks::decode(cells.blob(5)?, 0)?;
     Some(LongMarkRow { id, blocks, number, marks })
-}
-
-/// Blocks as one.
-fn joined(blocks: &[MarkBlock]) -> Option<MarkBlock> {
-    let mut blocks = blocks.iter();
-    let mut all = *blocks.next()?;
-    blocks.for_each(|block| all.add(block));
-    Some(all)
 }

@@ -112,8 +112,12 @@ impl ExchangeOrder {
 
 /// The list in a blob; nothing if it is broken.
 pub(super) fn decode(blob: &[u8]) -> Option<Vec<ExchangeFollowing>> {
-    let raw = codec::unpack(blob, MAX_BYTES)?;
-    let mut cursor = VarintReader::new(&raw);
+    decode_raw(&codec::unpack(blob, MAX_BYTES)?)
+}
+
+/// The same of one that is not packed.
+pub(super) fn decode_raw(raw: &[u8]) -> Option<Vec<ExchangeFollowing>> {
+    let mut cursor = VarintReader::new(raw);
     let count = usize::try_from(cursor.take()?).ok()?;
     (count <= cursor.left()).then_some(())?;
     let mut all = Vec::with_capacity(count);

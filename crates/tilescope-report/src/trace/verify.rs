@@ -15,7 +15,6 @@ use super::program_totals::{
 use super::pyramid::{self, BLOCK_NODES};
 use super::step_record::{StepRecord, StepRecordDetails};
 use super::store::TraceStore;
-use crate::codec::pack;
 use crate::error::ReportError;
 use crate::units::{Cycles, ReplicaIpu, StepId};
 use std::sync::Arc;
@@ -427,7 +426,7 @@ impl<'a> LanePass<'a> {
                 LaneSumPiece::ExchangeOrder(raw) => {
                     let stored = self.store.exchange_order(self.info)?;
                     let differs = stored
-                        .is_some_and(|stored| exchange_order::decode(&pack(&raw)) != Some(stored));
+                        .is_some_and(|stored| exchange_order::decode_raw(&raw) != Some(stored));
                     differs.then(|| "what runs before exchanges is not counted right".to_owned())
                 }
                 LaneSumPiece::Totals { level, at, totals } => {

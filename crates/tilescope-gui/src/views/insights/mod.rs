@@ -155,10 +155,7 @@ impl InsightsView {
                     found.iter().partition(|finding| finding.subject == shown.verdict.first);
                 let mut click = findings_ui(ui, &first, (1, columns));
                 if !aside.is_empty() {
-                    let title = match shown.verdict.first {
-                        InsightSubject::Time => shown.verdict.memory.as_str(),
-                        InsightSubject::Memory => "Time",
-                    };
+                    let title = shown.verdict.aside_title();
                     let is_wanted = first.is_empty() || wanted != InsightsFilter::All;
                     CollapsingHeader::new(format!("{title} ({})", aside.len()))
                         .id_salt(("aside", is_wanted))
