@@ -40,6 +40,9 @@ update, replicas, element types of partial sums and results.
 The same budget finds the same path, however many run at once. With --results, a search that was
 stopped goes on where it was, and tilescope sweep --merge FILE lists all that was tried.
 
+A spec that does not fit in memory is first given the smallest change that makes it fit: one lever,
+then two at once, then three. Where only keys that must stay would do, the result names them.
+
 Conditions are those of tilescope sweep, on figures and on any key of the spec; that a program fits
 in memory need not be said. Exit code 1 if nothing that was tried meets them.
 
@@ -182,7 +185,7 @@ fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
     let conditions: Result<Vec<Condition>, String> = texts("where").iter().map(read).collect();
     let conditions =
         conditions.map_err(|problem| UsageError::Option { option: "--where", problem })?;
-    Ok(TuneSpace { keys, free, fixed, objective, conditions })
+    Ok(TuneSpace { free, fixed, conditions, ..TuneSpace::new(spec, objective) })
 }
 
 /// Writes the spec of a point, with a comment above it.

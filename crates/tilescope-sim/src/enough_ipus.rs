@@ -42,7 +42,7 @@ pub fn enough_ipus(source: &SpecSource, spec: &Spec) -> Option<EnoughIpus> {
     let mut ipus = spec.target.ipus.next_power_of_two();
     while ipus < MOST_IPUS {
         ipus *= 2;
-        let found = EnoughIpus { ipus, changes: changes(spec, ipus) };
+        let found = EnoughIpus { ipus, changes: changes_for_ipus(spec, ipus) };
         let even = even_split(source, &found)?;
         if even.fits {
             return Some(found);
@@ -71,8 +71,8 @@ fn even_split(source: &SpecSource, on: &EnoughIpus) -> Option<EvenSplit> {
     Some(EvenSplit { stages: compiled.placement.stages.len(), fits })
 }
 
-/// The changes of a spec with which it runs on so many IPUs.
-fn changes(spec: &Spec, ipus: u32) -> Vec<String> {
+/// The changes of a spec with which a replica runs on a given number of IPUs, as `--set` takes them.
+pub fn changes_for_ipus(spec: &Spec, ipus: u32) -> Vec<String> {
     let options = &spec.options;
     let mut changes = vec![format!("target.ipus={ipus}")];
     if !options.stages.is_empty() {

@@ -137,6 +137,7 @@ impl TuneSummary<'_> {
             untold: store.untold(),
             pareto_front: self.front(store).into_iter().cloned().collect(),
             shortfall: self.shortfall(path.best()).map(str::to_owned),
+            fits_if_free: path.fits_if_free.clone(),
         }
     }
 
@@ -152,6 +153,12 @@ impl TuneSummary<'_> {
         }
         let headline = answer.shortfall.clone().unwrap_or_else(|| self.headline(answer));
         writeln!(output, "\n{headline}")?;
+        if let Some(found) = &answer.fits_if_free {
+            let keys: Vec<String> =
+                self.space.forbidden(&found.moved.changes).iter().map(|key| format!("--free {key}")).collect();
+            writeln!(output, "It fits with {}: {}", found.moved.text(), found.point.figures_text())?;
+            writeln!(output, "  {} finds it", keys.join(" "))?;
+        }
         let (simulations, new) = (answer.simulations, answer.simulated_now);
         let known = match simulations - new {
             0 => String::new(),

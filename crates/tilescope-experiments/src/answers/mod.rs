@@ -9,6 +9,7 @@ use crate::condition::Condition;
 use crate::point::{Point, is_on_front};
 use crate::results_file::SearchedSpec;
 use crate::strategies::guided::{DeadEnd, TuneStep, Untried};
+use crate::strategies::smallest_fit::FitFound;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cmp::Ordering;
@@ -151,6 +152,10 @@ pub struct TuneAnswer {
     pub pareto_front: Vec<Point>,
     /// Why the last point is not what was asked for.
     pub shortfall: Option<String>,
+    /// The smallest change with which the spec fits, where it changes keys that must stay and nothing
+    /// else helps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fits_if_free: Option<FitFound>,
 }
 
 impl TuneAnswer {

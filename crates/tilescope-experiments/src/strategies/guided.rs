@@ -7,6 +7,7 @@
 //! once or which of them ended first.
 
 use super::moves::{TuneMove, TuneSpace};
+use super::smallest_fit::{FitFound, smallest_fit};
 use crate::ExperimentError;
 use crate::objective::{Score, ScoreClass, TuneObjective};
 use crate::point::Point;
@@ -72,6 +73,9 @@ pub struct TunePath {
     pub steps: Vec<TuneStep>,
     pub dead_ends: Vec<DeadEnd>,
     pub untried: Vec<Untried>,
+    /// The smallest change with which the spec fits, where it changes keys that must stay and nothing
+    /// else helps.
+    pub fits_if_free: Option<FitFound>,
     /// Proposals beside the path that could not beat it, whatever they gain.
     pub hopeless: usize,
     /// True if nothing was left to try.
@@ -125,6 +129,7 @@ impl<'a, 's> Tuner<'a, 's> {
             steps: Vec::new(),
             dead_ends: Vec::new(),
             untried: Vec::new(),
+            fits_if_free: None,
             hopeless: 0,
             exhausted: false,
         };
@@ -138,6 +143,9 @@ impl<'a, 's> Tuner<'a, 's> {
         mut self,
         mut found: impl FnMut(&TunePath, &TrialStore<'s>),
     ) -> (TunePath, Option<ExperimentError>) {
+        if let Err(error) = self.fit() {
+            return (self.path, Some(error));
+        }
         loop {
             found(&self.path, self.store);
             match self.round() {
@@ -146,6 +154,28 @@ impl<'a, 's> Tuner<'a, 's> {
                 Err(error) => return (self.path, Some(error)),
             }
         }
+    }
+
+    /// Makes the smallest change with which the spec fits the first step, where it does not fit as it
+    /// is.
+    fn fit(&mut self) -> Result<(), ExperimentError> {
+        if self.score.class != ScoreClass::DoesNotFit {
+            return Ok(());
+        }
+        let allowed = self.space.fit.allowed(self.space);
+        let fit = smallest_fit(self.space, &allowed, self.store)?;
+        let Some(FitFound { moved, point }) = fit.found.into_iter().next() else {
+            if allowed.levers.len() < self.space.fit.levers.len() {
+                let fit = smallest_fit(self.space, &self.space.fit, self.store)?;
+                self.path.fits_if_free = fit.found.into_iter().next();
+            }
+            return Ok(());
+        };
+        if let Some(score) = self.space.objective.score(&point, &self.space.conditions) {
+            self.score = score;
+            self.path.steps.push(TuneStep { moved, point, gain: None });
+        }
+        Ok(())
     }
 
     /// Tries a few changes; whether there may be more.

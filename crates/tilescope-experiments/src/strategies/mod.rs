@@ -2,8 +2,10 @@
 
 pub mod difference;
 pub mod explain;
+mod fit_levers;
 pub mod grid;
 pub mod guided;
 pub mod levers;
 pub mod moves;
 pub mod proposals;
+pub mod smallest_fit;

@@ -1,5 +1,6 @@
 //! Changes that a search tries.
 
+use super::fit_levers::FitLevers;
 use super::levers::{LEVERS, Lever, LeverUse, MEANING, NUMBERS, NUMBERS_OF_MEMORY, is_below};
 use crate::condition::Condition;
 use crate::effective_keys::{EffectiveKeys, value_type};
@@ -8,6 +9,7 @@ use crate::trial::TrialFinding;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tilescope_analysis::insights::{SpecChanges, TriedProposal};
+use tilescope_sim::specification::Spec;
 use tilescope_sim::specification::keys::SpecKeyType;
 
 /// Most ways to cut a pipeline that are tried from one point.
@@ -40,7 +42,7 @@ pub struct TuneMove {
 }
 
 impl TuneMove {
-    fn of(rule: &str, changes: SpecChanges, sentence: String) -> Self {
+    pub(super) fn of(rule: &str, changes: SpecChanges, sentence: String) -> Self {
         let (rule, price) = (rule.to_owned(), String::new());
         let reason = MoveReason { rule, sentence, price, bound: None, changes: changes.clone() };
         Self { changes, reasons: vec![reason] }
@@ -120,9 +122,25 @@ pub struct TuneSpace {
     pub fixed: Vec<String>,
     pub objective: TuneObjective,
     pub conditions: Vec<Condition>,
+    /// Changes that are tried where the spec does not fit.
+    pub fit: FitLevers,
 }
 
 impl TuneSpace {
+    /// What may be changed of a spec to make an objective small.
+    pub fn new(spec: &Spec, objective: TuneObjective) -> Self {
+        let mut space = Self {
+            keys: EffectiveKeys::of(spec),
+            free: Vec::new(),
+            fixed: Vec::new(),
+            objective,
+            conditions: Vec::new(),
+            fit: FitLevers::default(),
+        };
+        space.fit = FitLevers::of(spec, &space);
+        space
+    }
+
     /// The value of a key at a point.
     pub fn value<'a>(&'a self, at: &'a SpecChanges, path: &str) -> Option<&'a Value> {
         at.get(path).or_else(|| self.keys.value(path))
@@ -349,20 +367,15 @@ fn written_stages(value: &Value) -> Option<Vec<Vec<String>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_sim::specification::{Spec, SpecSource};
+    use tilescope_sim::specification::SpecSource;
 
     /// The moves of a bundled spec with some keys freed.
     fn space(name: &str, overrides: &[&str], free: &[&str]) -> TuneSpace {
         let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
         let source = SpecSource::find(name, &overrides).expect("bundled");
         let spec = Spec::build(&source).expect("valid");
-        TuneSpace {
-            keys: EffectiveKeys::of(&spec),
-            free: free.iter().map(ToString::to_string).collect(),
-            fixed: Vec::new(),
-            objective: TuneObjective::Throughput,
-            conditions: Vec::new(),
-        }
+        let free = free.iter().map(ToString::to_string).collect();
+        TuneSpace { free, ..TuneSpace::new(&spec, TuneObjective::Throughput) }
     }
 
     #[test]
