@@ -155,7 +155,7 @@ impl TuneSummary<'_> {
         writeln!(output, "\n{headline}")?;
         if let Some(found) = &answer.fits_if_free {
             let keys: Vec<String> =
-                self.space.forbidden(&found.moved.changes).iter().map(|key| format!("--free {key}")).collect();
+                self.space.forbidden(&found.moved).iter().map(|key| format!("--free {key}")).collect();
             writeln!(output, "It fits with {}: {}", found.moved.text(), found.point.figures_text())?;
             writeln!(output, "  {} finds it", keys.join(" "))?;
         }

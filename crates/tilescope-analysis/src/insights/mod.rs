@@ -17,6 +17,7 @@ mod insight_facts;
 mod low_balance;
 mod memory_proportion;
 mod micro_batch;
+mod more_replicas;
 mod offloading;
 mod out_of_memory;
 mod outlining;
@@ -46,6 +47,7 @@ mod waiting;
 mod worst_tiles;
 
 pub use insight_facts::{InsightFacts, PeakMemoryTile};
+pub use more_replicas::divided_replicas;
 pub use proposal::{Proposal, SpecChanges};
 pub use tile_memory_overview::{
     FullestTile, TileMemoryBin, TileMemoryOverview, tile_memory_overview,
@@ -188,6 +190,7 @@ pub static RULES: &[InsightRule] = &[
     outlining::RULE,
     schedule::RULE,
     stage_balance::RULE,
+    more_replicas::RULE,
     accumulation::RULE,
     host_call::RULE,
     time_shares::OVERLAP_IO,

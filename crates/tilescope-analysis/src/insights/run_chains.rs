@@ -172,4 +172,18 @@ impl RunChains {
         let with_mean = self.run.without_all_but(mean);
         Some((with_mean - self.run.without_all_but(longest.as_f64())).clamped())
     }
+
+    /// The gain if each IPU does an even share of the work by itself: nothing waits for another IPU,
+    /// and nothing is exchanged between them. `None` where nothing is known of single IPUs.
+    pub(crate) fn gain_of_whole_batches(&self, programs: &ProgramNodeTable) -> Option<RunShare> {
+        let is_exchange = |part: ChainPart<'_>| match part.kind {
+            ProgramKind::GlobalExchange => part.cycles.as_f64(),
+            _ => 0.0,
+        };
+        if self.ipus.is_empty() {
+            return None;
+        }
+        let all: f64 = self.ipus.iter().map(|chain| chain.left(programs, &is_exchange)).sum();
+        Some(self.run.without_all_but(all / self.ipus.len() as f64))
+    }
 }

@@ -210,7 +210,7 @@ impl<'a, 's> Tuner<'a, 's> {
         let Some(findings) = self.store.findings(at) else { return };
         for by in self.space.proposals(findings, self.saves_memory()) {
             let forbidden: Vec<String> =
-                self.space.forbidden(&by.changes).into_iter().map(str::to_owned).collect();
+                self.space.forbidden(&by).into_iter().map(str::to_owned).collect();
             let is_untried = !forbidden.is_empty() || self.space.is_hopeless(&by);
             let is_noted = self.path.untried.iter().any(|noted| {
                 noted.moved.reasons[0].rule == by.reasons[0].rule && noted.forbidden == forbidden
@@ -244,6 +244,7 @@ impl<'a, 's> Tuner<'a, 's> {
                 moves.extend(proposals.filter(|by| !self.space.is_hopeless(by)));
                 let mut numbers = self.space.neighbours(at, &self.proposed).into_iter();
                 moves.extend(self.space.fewer_ipus(at));
+                moves.extend(self.space.more_replicas(at));
                 moves.extend(numbers.next().unwrap_or_default());
                 moves.extend(self.space.levers(at, saves_memory));
                 moves.extend(self.space.stage_moves(at));

@@ -8,7 +8,7 @@ use crate::objective::TuneObjective;
 use crate::trial::TrialFinding;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tilescope_analysis::insights::{SpecChanges, TriedProposal};
+use tilescope_analysis::insights::{SpecChanges, TriedProposal, divided_replicas};
 use tilescope_sim::specification::Spec;
 use tilescope_sim::specification::keys::SpecKeyType;
 
@@ -113,6 +113,9 @@ const TRAINING: &str = "model.training";
 /// The key of the micro-batches per update.
 const ACCUMULATION: &str = "options.gradient_accumulation";
 
+/// The rule of insights that divides replicas into more of them.
+const DIVIDED_REPLICAS: &str = "more_replicas";
+
 /// What may be changed of a spec.
 pub struct TuneSpace {
     pub keys: EffectiveKeys,
@@ -155,11 +158,20 @@ impl TuneSpace {
     }
 
     /// The keys of a change that must not be touched.
-    pub fn forbidden<'a>(&self, changes: &'a SpecChanges) -> Vec<&'a str> {
-        let is_free = |path: &str| {
-            !is_below(path, &self.fixed) && (is_below(path, &self.free) || !is_below(path, MEANING))
-        };
-        changes.keys().map(String::as_str).filter(|path| !is_free(path)).collect()
+    pub fn forbidden<'a>(&self, by: &'a TuneMove) -> Vec<&'a str> {
+        let mut found = Vec::new();
+        for reason in &by.reasons {
+            // The same samples on the same IPUs, divided in another way.
+            let is_meant = reason.rule == DIVIDED_REPLICAS;
+            for path in reason.changes.keys() {
+                let has_meaning = !is_meant && is_below(path, MEANING);
+                let is_free = is_below(path, &self.free) || !has_meaning;
+                if is_below(path, &self.fixed) || !is_free {
+                    found.push(path.as_str());
+                }
+            }
+        }
+        found
     }
 
     /// True if a point asks for what no machine does: to accumulate gradients where nothing is trained,
@@ -175,7 +187,7 @@ impl TuneSpace {
     pub fn allows(&self, from: &SpecChanges, by: &TuneMove) -> bool {
         let to = self.moved(from, by);
         let meets = |condition: &Condition| condition.of_keys(|path| self.value(&to, path));
-        self.forbidden(&by.changes).is_empty()
+        self.forbidden(by).is_empty()
             && !self.is_of_no_machine(&to)
             && self.conditions.iter().all(|condition| meets(condition) != Some(false))
     }
@@ -350,6 +362,29 @@ impl TuneSpace {
             TuneMove::of("ipus", changes.into(), sentence)
         };
         vec![fewer("same_as_ipu"), fewer("balanced")]
+    }
+
+    /// More replicas of fewer IPUs each, with the same IPUs and the same samples per update.
+    pub fn more_replicas(&self, at: &SpecChanges) -> Vec<TuneMove> {
+        let number = |path: &str| self.value(at, path).and_then(Value::as_u64);
+        let text = |path: &str| self.value(at, path).and_then(Value::as_str);
+        let is_divided = matches!(text("options.execution"), Some("pipelined" | "sharded"));
+        if !is_divided || number("options.tensor_parallel").unwrap_or(1) > 1 {
+            return Vec::new();
+        }
+        let ipus = number("target.ipus").unwrap_or(1);
+        let is_trained = self.value(at, TRAINING) == Some(&json!(true));
+        let mut found = Vec::new();
+        for parts in (2..=ipus).filter(|parts| ipus.is_multiple_of(*parts)) {
+            if let Some(changes) = divided_replicas(parts, number, is_trained) {
+                let sentence = format!(
+                    "A replica has {ipus} IPUs: {parts} replicas of {} each are tried.",
+                    ipus / parts
+                );
+                found.push(TuneMove::of(DIVIDED_REPLICAS, changes, sentence));
+            }
+        }
+        found
     }
 
     /// Whether a change is worth trying for what it gains at most.
