@@ -44,7 +44,7 @@ pub struct InputSettings {
 /// ExchangeStrategy).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputExchange {
-    /// When it is needed.
+    /// At the time it is needed.
     JustInTime,
     /// During the compute of the previous micro-batch, within a weight update.
     OverlapInnerLoop,
