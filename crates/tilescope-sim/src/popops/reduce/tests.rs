@@ -132,7 +132,7 @@ proptest! {
                 WorkPhaseKind::Exchange { traffic, .. } => {
                     let received = traffic.map(|tile| tile.bytes_in).total();
                     prop_assert_eq!(received, traffic.map(|tile| tile.bytes_delivered).total());
-                    // Partial results have one reader each.
+                    // Each partial result has one reader.
                     prop_assert_eq!(received, traffic.map(|tile| tile.bytes_out).total());
                 }
                 WorkPhaseKind::Compute { cycles, vertices } => {
@@ -147,8 +147,8 @@ proptest! {
 
     #[test]
     fn more_rows_cost_about_as_much_or_more(rows in 2u64..200, vectors in 1u64..16, half: bool) {
-        // Whole vectors only: others may need vertices that take ten times as long. A single row
-        // is copied, not added up.
+        // Whole vectors only: others may need vertices that take ten times as long. A single row is
+        // copied, not summed.
         let (dtype, columns) = (if half { DType::Half } else { DType::Float }, 8 * vectors);
         let few = reduce(&[dim(rows, true), dim(columns, false)], ReduceOperation::Add, dtype, 64);
         let many = reduce(&[dim(rows * 4, true), dim(columns, false)], ReduceOperation::Add, dtype, 64);
