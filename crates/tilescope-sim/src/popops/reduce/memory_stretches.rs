@@ -12,8 +12,8 @@ use tilescope_report::units::{Elements, TileId, TileRuns};
 /// Shape of a stretch of memory, independent of its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MemoryStretchShape {
-    /// Outermost dimension that varies within the stretch. All dimensions outside it have a single
-    /// index.
+    /// Outermost dimension that may vary within the stretch. All dimensions outside it have a
+    /// single index.
     dim: usize,
     /// Number of elements between the last change of the outer indices and the stretch.
     start: u64,
