@@ -211,7 +211,7 @@ mod tests {
 
     /// Every number has a source, and no band is narrower than the published figures.
     #[test]
-    fn every_path_has_sources_and_a_band_that_holds_its_figures() {
+    fn every_path_has_sources_and_a_band_that_contains_its_figures() {
         for path in HOST_PATHS {
             assert!(!path.source.is_empty() && !path.source.ends_with('.'), "{}", path.name);
             let FactorBand { low, high } = path.call_factors();

@@ -1,12 +1,12 @@
 //! Constants of the simulator that are neither on a data sheet nor part of a published formula:
 //! meaning, source and use of each.
 //!
-//! `docs/model.md` lists them as a table, `tilescope model` prints the table, and `tilescope model
-//! --sensitivity` reports how much a prediction depends on each. For that purpose they can be
-//! changed, once and before any of them is read. They belong to the process, not to a simulation.
-//! Passing them along would add a parameter to every free function that counts cycles and bytes,
-//! and to the key of the plan cache, for the sake of one command, which starts a process for each
-//! change instead.
+//! `docs/model.md` lists them as a table, `tilescope model` prints the table, and
+//! `tilescope model --sensitivity` reports how much a prediction depends on each. For that purpose
+//! they can be changed, once and before any of them is read. They belong to the process, not to a
+//! simulation. Passing them along would add a parameter to every free function that counts cycles
+//! and bytes, and to the key of the plan cache, for the sake of one command, which starts a process
+//! for each change instead.
 
 mod host_paths;
 mod memory;
@@ -295,7 +295,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn each_constant_has_a_name_of_its_own_and_all_that_is_asked_for() {
+    fn constants_are_complete_and_have_unique_names() {
         let names: BTreeSet<&str> = all().map(|constant| constant.name).collect();
         assert_eq!(names.len(), all().count());
         for CostConstant { name, meaning, value, unit, source, serves, .. } in all() {
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_changed_is_refused() {
+    fn invalid_changes_are_rejected() {
         assert!(matches!(change("EXCHANGE_START", 1.0), Err(ConstantError::Unknown(_))));
         assert!(matches!(change("MESSAGE_CYCLES", 4.5), Err(ConstantError::Value(..))));
         assert!(matches!(change("STREAM_END_SHARE", -0.5), Err(ConstantError::Value(..))));

@@ -161,7 +161,7 @@ mod tests {
 
     /// The tutorial prints its choice for 10000 x 1000 on 1,472 tiles.
     #[test]
-    fn rows_are_cut_as_the_tutorial_says() {
+    fn rows_are_cut_as_in_the_tutorial() {
         let sizes = MatVecDotProducts { rows: 10_000, columns: 1_000, tiles: 1472 };
         assert_eq!((sizes.segments(SPEED), sizes.estimate(7, SPEED)), (7, Cycles(3_996)));
     }

@@ -136,7 +136,7 @@ fn operands_are_created_behind_views() {
 /// A concatenation of parts of one tensor is a view of it: a rotated axis, or every second row
 /// beside the others. A concatenation of two tensors is a copy.
 #[test]
-fn parts_of_one_tensor_are_joined_for_nothing() {
+fn joining_parts_of_one_tensor_is_free() {
     let ty = TensorInfo::new([3, 56, 35], DType::Half);
     for axis in 0..3 {
         let size = ty.shape[axis];
@@ -167,7 +167,7 @@ fn parts_of_one_tensor_are_joined_for_nothing() {
 /// The order of the operands of a sum changes neither the layout of the result nor the cycles of
 /// the norm that follows.
 #[test]
-fn operands_of_a_sum_trade_places() {
+fn operands_of_a_sum_can_be_swapped() {
     let residual = |[rows, width]: [u64; 2], swapped: bool| {
         let ty = |shape: &[u64], dtype| TensorInfo::new(shape, dtype);
         let mut graph = GraphBuilder::new();
@@ -214,7 +214,7 @@ fn a_pooling_over_the_whole_field_is_a_reduction() {
 /// The cycles of a norm are at most three times those on a linear input, regardless of the
 /// operation that made its input.
 #[test]
-fn norms_do_not_depend_much_on_who_made_their_input() {
+fn norms_hardly_depend_on_the_layout_of_their_input() {
     for [rows, width] in
         [[2048, 768], [4620, 512], [3152, 768], [999, 320], [197, 768], [77, 512], [50, 257]]
     {

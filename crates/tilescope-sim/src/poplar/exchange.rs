@@ -175,7 +175,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn what_is_sent_arrives(
+        fn sent_bytes_arrive(
             holders in 1u32..40,
             bytes in 1u64..10_000,
             receivers in 1u32..100,

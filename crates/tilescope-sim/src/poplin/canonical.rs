@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_canonical_form_is_its_own() {
+    fn canonical_forms_are_fixed_points() {
         for dim in [
             FieldDim::new(7, 3).padded(1, 1),
             FieldDim::new(224, 3).padded(1, 0).strided(2),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_have_the_shapes_of_what_they_are_gradients_of() {
+    fn gradients_have_the_shapes_of_their_operands() {
         let forward = conv(FieldDim::new(13, 3).padded(1, 0).strided(2));
         let backward = forward.gradient().unwrap();
         assert_eq!((backward.in_channels, backward.out_channels), (16, 8));

@@ -3,8 +3,8 @@
 //! Output position `o` and kernel position `k` need the input element at position `stride * o + k`
 //! of the transformed input, if there is one: padding and the gaps of a dilation contain none.
 //! Ranges are half-open and may contain such gaps inside, never at their ends. The semantics are
-//! those of poplibs `ConvUtil.cpp`. Here the ends come from solving `stride * t + c = 0 (mod
-//! dilation)` instead of iterating over outputs.
+//! those of poplibs `ConvUtil.cpp`. Here the ends come from solving
+//! `stride * t + c = 0 (mod dilation)` instead of iterating over outputs.
 
 use super::params::{FieldDim, OperandTransform, dilated_size};
 use crate::shape::gcd;
@@ -47,8 +47,9 @@ impl FieldDim {
         let (stride, last) = (output.stride as i64, last as i64 - 1);
         let low = (begin - output.padding_lower) as i64;
         let high = (end - 1 - output.padding_lower) as i64;
-        // Outputs that read padding on either side are excluded: `0 <= t * stride + offset <=
-        // last`. `div_euclid` rounds down, so the lower end adds one if there is a remainder.
+        // Outputs that read padding on either side are excluded:
+        // `0 <= t * stride + offset <= last`. `div_euclid` rounds down, so the lower end adds one
+        // if there is a remainder.
         let low =
             low.max((-offset).div_euclid(stride) + i64::from((-offset).rem_euclid(stride) > 0));
         let high = high.min((last - offset).div_euclid(stride));
@@ -311,7 +312,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn ranges_are_those_of_a_walk(dim in any_dim()) {
+        fn ranges_match_enumeration(dim in any_dim()) {
             for kernel in 0..dim.kernel {
                 let outputs: Vec<u64> = connected(&dim, kernel).iter().map(|pair| pair.0).collect();
                 let range = dim.outputs_of_kernel(&(0..dim.output()), kernel);
@@ -343,7 +344,7 @@ mod tests {
         }
 
         #[test]
-        fn contiguous_inputs_are_those_of_a_walk(dim in any_dim(), cut in 0.0..1.0) {
+        fn contiguous_inputs_match_enumeration(dim in any_dim(), cut in 0.0..1.0) {
             let outputs = (dim.output() as f64 * cut) as u64..dim.output();
             for start in 0..dim.kernel {
                 let kernel = start..dim.kernel;

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_divide_stays_whole() {
+    fn dimensions_that_do_not_divide_stay_whole() {
         let cut = |parts| MatMulSerialization { mode: MatMulSerializationMode::ReducingDim, parts };
         assert_eq!(cut(3).split_sizes(SIZES), None);
         assert_eq!(cut(1).split_sizes(SIZES), None);

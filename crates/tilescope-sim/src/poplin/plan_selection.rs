@@ -152,7 +152,7 @@ mod tests {
     /// The choice by simulated cycles is never slower than the best estimate, also for a whole
     /// layer, and it is faster for some sizes.
     #[test]
-    fn what_is_chosen_by_simulated_cycles_has_no_more_of_them() {
+    fn selection_by_simulated_cycles_never_takes_more_of_them() {
         let machine = IpuTarget { tiles: 64, ..IpuTarget::all_tiles_of(MK2) };
         let (estimate, simulated) =
             (options(PlanSelection::Estimate), options(PlanSelection::Simulated));

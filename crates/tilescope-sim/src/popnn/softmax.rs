@@ -90,8 +90,8 @@ pub(crate) fn push_nll_loss(
         dtype,
         elements,
     ));
-    // Up to here the rows exist in the form in which they were brought. The products overwrite
-    // them.
+    // The temporary of the encoding holds the rows up to here. The products overwrite them in
+    // place.
     let start = work.phases().len();
     let rows = TensorRows::new(values, layout.clone(), &[1]);
     let picked = rows.reduce(machine, work, "Loss/Reduce", ReduceOperation::Add, dtype)?;

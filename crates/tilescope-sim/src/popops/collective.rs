@@ -378,7 +378,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn every_half_moves_all_but_the_own_part(
+        fn every_half_moves_all_parts_but_one(
             log in 1u32..7, ipus in prop_oneof![Just(1u64), Just(4)], bytes in 1u64..1 << 30
         ) {
             let pod = find_system("pod256").expect("a system");

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_class_of_every_label_lies_on_one_tile() {
+    fn every_class_of_every_label_is_on_one_tile() {
         for (labels, classes) in [(1, 10), (8, 3), (160, 30_528), (4096, 2), (100_000, 17)] {
             let ty = TensorInfo::new([labels, classes], DType::Half);
             let rows = EncodedRows::dealt(&ty, 1472);

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_together_is_copied_faster() {
+    fn contiguous_elements_are_copied_faster() {
         let cycles = |piece| arrange_cycles(Bytes(1024), Bytes(piece));
         assert_eq!([8, 4, 2].map(cycles), [Cycles(651), Cycles(3400), Cycles(5471)]);
         // Only the ends of long pieces are merged: 86 of 12 bytes, 4 of 258.

@@ -524,7 +524,7 @@ mod tests {
         }
 
         #[test]
-        fn turning_there_and_back_changes_nothing(
+        fn permuting_there_and_back_changes_nothing(
             (shape, order) in order_of(),
             turns in 0usize..5,
         ) {

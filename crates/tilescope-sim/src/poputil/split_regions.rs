@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn as_few_parts_as_keep_the_largest_small() {
+    fn the_fewest_parts_with_a_minimal_largest_one_are_used() {
         // 11 grains on up to 8 parts of at least 2 grains: the example in the comment of poplibs.
         assert_eq!(sizes(42, 4, 8, 6), [8, 12, 12, 10]);
         assert_eq!(sizes(16, 4, 6, 1), [4, 4, 4, 4]);

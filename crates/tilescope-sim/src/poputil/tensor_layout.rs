@@ -256,7 +256,7 @@ mod tests {
         }
 
         #[test]
-        fn slices_are_all_of_it(
+        fn slices_cover_the_tensor(
             shape in prop::collection::vec(1u64..20, 1..4),
             axis in 0usize..4,
             inner in 0usize..4,
@@ -285,7 +285,7 @@ mod tests {
         /// Slices of a view that cuts an axis in two, possibly inside groups, and permutes the
         /// axes.
         #[test]
-        fn slices_of_views_are_all_of_it(
+        fn slices_of_views_cover_the_tensor(
             shape in prop::collection::vec(1u64..40, 1..4),
             parts in 1u64..5,
             [axis, inner, turns] in [0usize..4, 0usize..4, 0usize..4],

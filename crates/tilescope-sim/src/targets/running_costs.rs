@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_has_the_machines_that_its_ipus_are_in() {
+    fn power_covers_the_machines_of_a_program() {
         assert_eq!(watts(&MK2, 1), 1_100.0 + 900.0);
         assert_eq!(watts(&MK2, 16), 4.0 * 1_100.0 + 900.0);
         assert_eq!(watts(&BOW, 64), 16.0 * 1_250.0 + 900.0);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stands_for_what_was_not_published() {
+    fn unpublished_costs_are_omitted() {
         assert_eq!(published_power(&MK1, 2, 1), []);
         assert_eq!(published_price(&MK1, 2), []);
         assert_eq!(published_price(&C600, 2), []);

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn links_close_only_where_a_program_fills_the_rack() {
+    fn ladders_close_only_if_a_program_fills_the_rack() {
         use IpuLinkTopology::{BarleyTwist, Mesh, Torus};
         let joined = |name: &str, ipus| find_system(name).expect("a system").topology_of(ipus);
         for name in ["mk2", "pod64", "bow_pod128"] {

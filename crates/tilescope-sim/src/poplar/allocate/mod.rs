@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_never_meet_share_addresses() {
+    fn variables_with_disjoint_lifetimes_share_addresses() {
         let tile = memory(&[wanted(1000, Some(0..3), false), wanted(800, Some(3..5), false)]);
         assert_eq!((tile.excluding_gaps(), tile.including_gaps), (Bytes(1000), Bytes(1000)));
         assert_eq!(tile.peak_not_always_live, Bytes(1000));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_of_its_own_starts_above_what_was_there() {
+    fn an_own_memory_element_starts_above_existing_variables() {
         let tile = memory(&[
             wanted(1320, None, false),
             placed(32, Some(1..2), MemoryConstraint::OwnMemoryElement),
@@ -353,7 +353,7 @@ mod tests {
 
     /// Temporaries of equal operations share an address, which is in use while any of them is live.
     #[test]
-    fn an_address_is_taken_in_every_life_of_those_that_share_it() {
+    fn an_address_is_in_use_during_every_lifetime_that_shares_it() {
         let temporary = wanted(1000, Some(0..2), false);
         let again = AllocationRequest { lifetime: Some(4..6), ..temporary.clone() };
         let beside = wanted(900, Some(4..6), false);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_overflows() {
+    fn oversized_variables_overflow() {
         let tile = memory(&[wanted(700_000, None, false)]);
         assert_eq!(tile.overflowed, Bytes(700_000 - 638_976));
     }

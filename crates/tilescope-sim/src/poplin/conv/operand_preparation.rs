@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_that_no_group_divides_are_turned_around_first() {
+    fn channels_that_no_group_divides_are_transposed_first() {
         assert_eq!([1024, 1025, 1026].map(transposes), [0, 1, 0]);
     }
 }

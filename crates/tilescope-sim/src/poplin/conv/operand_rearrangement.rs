@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_transpose_side_by_side() {
+    fn workers_transpose_in_parallel() {
         let vertices = |cycles, workers| TransposeVertices { cycles: Cycles(cycles), workers };
         let together = |one, other| side_by_side([one, other].into_iter(), 6);
         assert_eq!(together(vertices(100, Some(2)), vertices(70, Some(1))), Cycles(100));

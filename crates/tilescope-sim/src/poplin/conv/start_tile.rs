@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_behind_the_last_tile() {
+    fn no_value_is_lost_past_the_last_tile() {
         let own = TileRuns::from_tiles(TileId(0), (0..5u64).map(Some));
         let start = ConvStartTile { first: TileId(6), descending: true, tiles: 8 };
         let there = start.runs(&own);

@@ -1,8 +1,8 @@
 //! Parts of a planned operation on the tiles.
 //!
-//! Axes are cut into grains, and part `i` of `n` gets the grains from `i * grains / n` to `(i + 1)
-//! * grains / n`, so parts differ by at most one grain. Parts are assigned to tiles with output
-//! channels innermost, then the field, batch, kernel, input channels and groups (poplibs
+//! Axes are cut into grains, and part `i` of `n` gets the grains from `i * grains / n` to
+//! `(i + 1) * grains / n`, so parts differ by at most one grain. Parts are assigned to tiles with
+//! output channels innermost, then the field, batch, kernel, input channels and groups (poplibs
 //! `Convolution.cpp` linearizeTileIndices and iteratePartitionParallel).
 
 use crate::poplin::planner::cost_model::ConvGrainSize;

@@ -99,7 +99,8 @@ impl LayoutChange {
             || combines
             || pads_out
             || (pass == ConvPass::FcTrainingWeightUpdate && !role.joint);
-        // The next layer is assumed to read as many channels at a time as the engine multiplies.
+        // The next layer is assumed to read the number of channels that the engine multiplies at a
+        // time.
         let full = weights_per_conv_unit(original.input_type);
         let group = Elements(vertex.out_chans_per_group);
         let regroup_outputs = !pass.is_fully_connected() && group.0 != full;

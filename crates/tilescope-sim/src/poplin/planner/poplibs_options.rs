@@ -5,7 +5,7 @@ use crate::shape::DType;
 use crate::spec_keys::{Proportion, SpecKeyType, spec_table, spec_words};
 
 spec_words! {
-    /// By what one of several plans of a matmul or convolution is chosen.
+    /// Criterion for choosing one of several plans of a matmul or convolution.
     pub enum PlanSelection {
         /// Cycles that poplibs' planner estimates.
         Estimate = "estimate",
@@ -15,7 +15,7 @@ spec_words! {
 }
 
 spec_table! {
-    /// What Poplar's libraries are told, for all operations of a program.
+    /// Options of Poplar's libraries for all operations of a program.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct PoplibsOptions {
         /// Share of a tile's memory that temporaries of one matmul or convolution may fill, on all

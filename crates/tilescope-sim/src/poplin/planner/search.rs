@@ -1,9 +1,9 @@
 //! Search for the cheapest way to split one model over tiles.
 //!
-//! Every split is the smallest that yields its largest part, so an axis of `n` grains has about `2
-//! sqrt(n)` of them. The search covers all combinations that use at most all tiles, serial splits
-//! included, and skips only those that cannot win. The order of the loops is channels, kernel,
-//! groups, batch, then the output field. Bounds are checked at each level:
+//! Every split is the smallest that yields its largest part, so an axis of `n` grains has about
+//! `2 sqrt(n)` of them. The search covers all combinations that use at most all tiles, serial
+//! splits included, and skips only those that cannot win. The order of the loops is channels,
+//! kernel, groups, batch, then the output field. Bounds are checked at each level:
 //!
 //! * A model is skipped as a whole if its vertices cannot be fast enough on all tiles, or if its
 //!   layout changes do not fit all tiles.

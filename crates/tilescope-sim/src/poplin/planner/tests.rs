@@ -153,7 +153,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(160), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_beats_what_the_search_finds(
+    fn no_split_beats_the_search(
         params in small_shape(),
         tiles in 1..9u64,
         pass in prop::sample::select(PASSES),

@@ -127,7 +127,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn what_is_read_is_counted_once(axis in axis()) {
+        fn read_operands_are_counted_once(axis in axis()) {
             let elements: BTreeSet<u64> = pairs(axis).into_iter().map(|pair| pair.2).collect();
             prop_assert_eq!(axis.read_operands(false), elements.len() as u64);
             let windows: BTreeSet<u64> = pairs(axis).into_iter().map(|pair| pair.0).collect();

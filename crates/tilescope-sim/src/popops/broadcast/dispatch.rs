@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_repeats_is_copied() {
+    fn only_broadcast_operands_are_copied() {
         let copied = |inner, values, outer| {
             let form = BroadcastForm { operation: Add, dtype: Float, in_place: true };
             dispatch(form, &[BroadcastPattern::of(inner, values, outer)]).copied_piece

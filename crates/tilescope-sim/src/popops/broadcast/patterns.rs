@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_channels_have_patterns_of_their_own() {
+    fn groups_of_channels_have_separate_patterns() {
         let groups = [(4, false), (10, true), (16, false)];
         assert_eq!(found(&groups, 0..320), [(1, 16, 10), (1, 16, 10)]);
         assert_eq!(found(&groups, 96..224), [(1, 16, 4), (1, 16, 4)]);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_with_a_value_each_are_runs() {
+    fn rows_with_one_value_each_are_runs() {
         let rows = [(9, false), (100, true)];
         assert_eq!(found(&rows, 0..300), [(100, 3, 1)]);
         assert_eq!(found(&rows, 50..370), [(50, 1, 1), (100, 2, 1), (70, 1, 1)]);

@@ -98,7 +98,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn a_stretch_looks_the_same_from_its_first_column(
+        fn a_stretch_has_the_same_groups_from_its_first_column(
             dims in dims(),
             [from, to] in [0u64..1000, 0u64..1000],
         ) {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_that_do_not_leave_a_row_of_groups_look_alike() {
+    fn stretches_within_a_row_of_groups_have_equal_shapes() {
         let dims = [(48, true), (4096, false), (16, true)];
         let dims = dims.map(|(size, reduced)| ReduceDim { size, reduced });
         let (one, first) = MemoryStretchShape::from_range(&dims, &(3..2003));

@@ -171,9 +171,9 @@ impl RegionWorkerAssigner {
             .flat_map(|region| split_columns(region, splits, self.stage.input))
             .collect();
         self.take_workers(parts.len() as u64);
-        // `A0 A1 B0 B1 A2 A3 B2 B3`: adding rows to each other leaves `A even, A odd, B even, B
-        // odd`, whose runs a second set reduces. Reducing each column at once would require a
-        // general vertex.
+        // `A0 A1 B0 B1 A2 A3 B2 B3`: adding rows to each other leaves
+        // `A even, A odd, B even, B odd`, whose runs a second set reduces. Reducing each column at
+        // once would require a general vertex.
         for part in &parts {
             let elements = part.outputs * part.inner;
             let rows = RegionReduction {
