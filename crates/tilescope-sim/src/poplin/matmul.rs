@@ -59,11 +59,11 @@ impl MatMulSerializationMode {
     }
 }
 
-/// Splitting of layers.
+/// Dimension along which layers are cut, and number of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MatMulSerialization {
     pub mode: MatMulSerializationMode,
-    /// Number of parts.
+    /// Number of parts of that dimension.
     pub parts: u64,
 }
 

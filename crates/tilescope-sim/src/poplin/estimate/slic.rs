@@ -37,8 +37,8 @@ impl SlicVertexVariant {
             match (outputs < unrolled, zeroing) {
                 (true, true) => 13 + if outputs > 1 { outputs } else { 0 },
                 (true, false) if outputs == 1 => 13,
-                // Short rows branch into the middle of the unrolled loop: 7 + 1 + (n - 1) + 2 + (4
-                // - n) + 2 + (3 - (4 - n)) + 3.
+                // Short rows branch into the middle of the unrolled loop:
+                // `7 + 1 + (n - 1) + 2 + (4 - n) + 2 + (3 - (4 - n)) + 3`.
                 (true, false) => 17 + outputs,
                 (false, _) => 10 + outputs + if self.merges && !zeroing { 3 } else { 0 },
             }

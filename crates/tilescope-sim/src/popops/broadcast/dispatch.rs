@@ -87,7 +87,7 @@ impl BroadcastVertex {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TileBroadcast {
     pub vertex: BroadcastVertex,
-    /// Number of vertices.
+    /// Number of vertices of this type.
     pub vertices: u64,
     pub cycles: Cycles,
     /// Elements per piece, one value or several in order, when the broadcast operand is copied so

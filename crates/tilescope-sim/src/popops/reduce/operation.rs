@@ -1,4 +1,4 @@
-//! Operations of reductions.
+//! Operations that a reduction can compute.
 
 use crate::shape::DType;
 
