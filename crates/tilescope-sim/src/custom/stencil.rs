@@ -136,7 +136,8 @@ impl StencilField {
             let bounds = SplitBounds { grain: 1, most: most.min(size), least: 1 };
             split_regions::split_evenly(size, bounds).map(|part| part.end - part.start).collect()
         };
-        let (heights, widths) = (sizes(self.height, rows), sizes(self.width, tiles / rows));
+        let heights = sizes(self.height, rows);
+        let widths = sizes(self.width, tiles / rows);
         StencilGrid { heights, widths, above: false, below: false }
     }
 

@@ -59,7 +59,8 @@ impl ModelGraph {
             self.outputs.iter().for_each(|output| builder.output(places[output.0]));
             self.losses.iter().for_each(|loss| builder.loss(places[loss.0]));
         }
-        let (imported, notes) = (self.imported.clone(), self.notes.clone());
+        let imported = self.imported.clone();
+        let notes = self.notes.clone();
         Ok(ModelGraph { imported, notes, ..builder.finish() })
     }
 

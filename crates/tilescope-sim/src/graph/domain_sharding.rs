@@ -129,7 +129,8 @@ impl ModelGraph {
                 }
             }
         }
-        let (imported, notes) = (self.imported.clone(), self.notes.clone());
+        let imported = self.imported.clone();
+        let notes = self.notes.clone();
         Ok(ModelGraph { imported, notes, ..splitter.finish() })
     }
 }
@@ -244,7 +245,8 @@ impl<'a> RowSplitter<'a> {
             operands.push(self.copy_on(*input, step, shard)?);
         }
         self.enter(step, shard);
-        let (name, operator) = (shard_name(shard, &maker.name), Arc::clone(&maker.operator));
+        let name = shard_name(shard, &maker.name);
+        let operator = Arc::clone(&maker.operator);
         let made = self.builder.add(&name, operator, &operands)?;
         let copies = maker.outputs.iter().zip(made).map(|(of, copy)| ((*of, shard), copy));
         self.copies.extend(copies);
@@ -523,7 +525,8 @@ impl<'a> RowSplitter<'a> {
             }
             operands.extend(&sums);
             self.enter(step, shard);
-            let (name, operator) = (shard_name(shard, &node.name), Arc::clone(&over.results));
+            let name = shard_name(shard, &node.name);
+            let operator = Arc::clone(&over.results);
             made.push(self.builder.add(&name, operator, &operands)?);
         }
         let of_rows = |(part, made): (&RowPart, &Vec<TensorId>)| RowPart {
@@ -589,7 +592,8 @@ impl ReadRows {
 impl RowPart {
     /// Returns the rows that are among `needed`, counted from the first row of this part.
     fn rows_within(&self, needed: &Range<u64>) -> Option<Range<u64>> {
-        let (start, end) = (self.rows.start.max(needed.start), self.rows.end.min(needed.end));
+        let start = self.rows.start.max(needed.start);
+        let end = self.rows.end.min(needed.end);
         (start < end).then(|| start - self.rows.start..end - self.rows.start)
     }
 }

@@ -51,7 +51,8 @@ impl ModelGraph {
         if let Some(columns) = self.tensors[weights.0].ty.shape.last_mut() {
             *columns /= parts;
         }
-        let (input, output) = (layer.inputs[0], layer.outputs[0]);
+        let input = layer.inputs[0];
+        let output = layer.outputs[0];
         let entered = self.like(input, &layer, "shardInput", 1);
         let part = self.like(output, &layer, "shard", parts);
         let edge = |name: &str, operator: TensorParallelOp, from, to| GraphNode {

@@ -29,7 +29,8 @@ impl ModelGraph {
         if self.losses.is_empty() {
             return Err(GraphError::new("loss", GraphProblem::NoLoss));
         }
-        let (forward, losses) = (self.nodes.clone(), self.losses.clone());
+        let forward = self.nodes.clone();
+        let losses = self.losses.clone();
         let trained = self.tensors_requiring_gradient();
         if let Some(loss) = losses.first().filter(|_| losses.iter().all(|loss| !trained[loss.0])) {
             let name = &self.tensor(*loss).name;

@@ -18,7 +18,8 @@ use tilescope_report::units::Cycles;
 /// Cycles of each node on all tiles of a Mk2.
 fn node_cycles(graph: &ModelGraph) -> Vec<Cycles> {
     let machine = IpuTarget::all_tiles_of(MK2);
-    let (plans, planning) = (PlanCache::new(), PoplibsOptions::default());
+    let plans = PlanCache::new();
+    let planning = PoplibsOptions::default();
     let mut context = LoweringContext::new(&graph.tensors, machine, false, &planning, &plans);
     let mut lowering = GraphLowering::new(graph, &mut context);
     lowering.plan_ahead();

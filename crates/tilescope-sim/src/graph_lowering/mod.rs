@@ -86,7 +86,8 @@ struct PlannedNodes<'a> {
 impl<'a> PlannedNodes<'a> {
     fn of(graph: &'a ModelGraph, context: &LoweringContext) -> Self {
         let mut numbers: HashMap<PlannedKey, usize> = HashMap::new();
-        let (mut kinds, mut different) = (HashMap::new(), Vec::new());
+        let mut kinds = HashMap::new();
+        let mut different = Vec::new();
         for (place, node) in graph.nodes.iter().enumerate() {
             if !node.operator.is_planned() {
                 continue;

@@ -116,7 +116,8 @@ pub(crate) fn host_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> Bytes 
     match kind {
         TargetKind::IpuModel => Bytes::ZERO,
         TargetKind::Ipu => {
-            let (most_in, most_out) = (HOST_PACKET_IN_BYTES.bytes(), HOST_PACKET_OUT_BYTES.bytes());
+            let most_in = HOST_PACKET_IN_BYTES.bytes();
+            let most_out = HOST_PACKET_OUT_BYTES.bytes();
             let packets = traffic.bytes_in.next_multiple_of(most_in) / most_in
                 + traffic.bytes_out.next_multiple_of(most_out) / most_out;
             Bytes::from_f64((packets as f64 * HOST_BYTES_PER_PACKET.ratio()).round())

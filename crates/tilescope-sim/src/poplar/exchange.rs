@@ -34,7 +34,8 @@ fn traffic(
     messages_out: u64,
     tiles: u32,
 ) -> TileRuns<TileTraffic> {
-    let (total_in, total_out) = (received.total(), sent.total());
+    let total_in = received.total();
+    let total_out = sent.total();
     let mut left = total_in;
     let mut left_out = total_out;
     let per_tile = TileRange::first_tiles(tiles).iter().map(|tile| {

@@ -51,7 +51,8 @@ pub(crate) fn merge_per_tile<T: Copy + Default + PartialEq>(
     edges.dedup();
     let mut joined = TileRuns::empty();
     for pair in edges.windows(2) {
-        let (one, other) = (a.get(pair[0]), b.get(pair[0]));
+        let one = a.get(pair[0]);
+        let other = b.get(pair[0]);
         if one.is_some() || other.is_some() {
             let value = join(one.copied().unwrap_or_default(), other.copied().unwrap_or_default());
             joined.push(TileRange::new(pair[0], pair[1]), value);

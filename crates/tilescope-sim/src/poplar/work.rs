@@ -121,7 +121,8 @@ pub enum MemoryConstraint {
 impl VertexInstances {
     /// Creates vertices whose fields contain only edges.
     pub(crate) fn of_edges(vertex_type: String, count: TileRuns<u64>, edges: u64) -> Self {
-        let (field_bytes, constant_bytes) = (Bytes::ZERO, Bytes::ZERO);
+        let field_bytes = Bytes::ZERO;
+        let constant_bytes = Bytes::ZERO;
         Self { vertex_type, count, edges, field_bytes, constant_bytes, flops: None }
     }
 }

@@ -113,7 +113,8 @@ fn gradient_dim(dim: &FieldDim) -> FieldDim {
 }
 
 fn weight_update_dim(dim: &FieldDim) -> FieldDim {
-    let (kernel, output) = (&dim.kernel_transform, &dim.output_transform);
+    let kernel = &dim.kernel_transform;
+    let output = &dim.output_transform;
     FieldDim {
         input: dim.input,
         // Input and output gradient meet at every offset of a kernel element, so the field of this
@@ -151,7 +152,8 @@ fn canonical_dim(mut dim: FieldDim) -> Result<FieldDim, PlanError> {
     truncate_ignored_operands(&mut dim, size);
     remove_common_padding(&mut dim);
     remove_truncated_padding(&mut dim);
-    let (input, kernel) = (dim.input, dim.kernel);
+    let input = dim.input;
+    let kernel = dim.kernel;
     drop_ineffective(&mut dim.input_transform, input);
     drop_ineffective(&mut dim.kernel_transform, kernel);
     debug_assert_eq!(dim.output(), size, "the canonical form has the same output");

@@ -44,7 +44,8 @@ impl FieldDim {
         // Output t (counted after the padding) reads transformed input t * stride + offset,
         // relative to its first element.
         let offset = (output.truncation_lower + shift) as i64 - input.leading_padding() as i64;
-        let (stride, last) = (output.stride as i64, last as i64 - 1);
+        let stride = output.stride as i64;
+        let last = last as i64 - 1;
         let low = (begin - output.padding_lower) as i64;
         let high = (end - 1 - output.padding_lower) as i64;
         // Outputs that read padding on either side are excluded:
@@ -119,10 +120,12 @@ impl FieldDim {
                 + self.output_transform.truncation_lower
         };
         // Transformed positions, then those of them that contain input.
-        let (low, high) = (place(begin) + first.min(last), place(end - 1) + first.max(last));
+        let low = place(begin) + first.min(last);
+        let high = place(end - 1) + first.max(last);
         let padding = input.leading_padding();
         let count = input.truncated(self.input);
-        let (low, high) = (low.saturating_sub(padding), (high + 1).checked_sub(padding));
+        let low = low.saturating_sub(padding);
+        let high = (high + 1).checked_sub(padding);
         let high = high.unwrap_or(0).min(count);
         if low >= high {
             return Some(NONE);
@@ -177,7 +180,8 @@ impl FieldDim {
 
     /// Distance between outputs that one kernel element contributes to.
     pub(crate) fn active_output_step(&self) -> u64 {
-        let (dilation, stride) = (self.input_transform.dilation, self.output_transform.stride);
+        let dilation = self.input_transform.dilation;
+        let stride = self.output_transform.stride;
         dilation / gcd(dilation, stride)
     }
 
@@ -208,7 +212,8 @@ fn congruent(factor: i64, offset: i64, modulus: i64) -> Option<(i64, i64)> {
     if offset.rem_euclid(common) != 0 {
         return None;
     }
-    let (factor, period) = (factor / common, modulus / common);
+    let factor = factor / common;
+    let period = modulus / common;
     let inverse = inverse_mod(factor.rem_euclid(period), period);
     let residue = (-(offset / common)).rem_euclid(period) * inverse;
     Some((residue.rem_euclid(period), period))
@@ -216,7 +221,8 @@ fn congruent(factor: i64, offset: i64, modulus: i64) -> Option<(i64, i64)> {
 
 /// Inverse of `value` modulo `modulus`, which is coprime to it (extended Euclid).
 fn inverse_mod(value: i64, modulus: i64) -> i64 {
-    let (mut old, mut new) = ((modulus, 0), (value, 1));
+    let mut old = (modulus, 0);
+    let mut new = (value, 1);
     while new.0 > 1 {
         let quotient = old.0 / new.0;
         (old, new) = (new, (old.0 - quotient * new.0, old.1 - quotient * new.1));
@@ -336,7 +342,8 @@ mod tests {
                 let [one, other] = [one, other].map(|share: f64| (share * size as f64) as u64);
                 one.min(other)..one.max(other) + 1
             };
-            let (outputs, kernels) = (part(dim.output(), outputs), part(kernel, kernels));
+            let outputs = part(dim.output(), outputs);
+            let kernels = part(kernel, kernels);
             let read = dim.inputs_of(&outputs, kernels.clone());
             let [outputs, kernels] = [outputs, kernels].map(|range| range.end - range.start);
             let planned = dim.planned_inputs(outputs, kernels, dim.needed_inputs());

@@ -225,7 +225,8 @@ impl FieldDim {
 
     fn validate_fit(&self) -> Result<(), PlanError> {
         let cut = |lower: u64, upper: u64| lower.saturating_add(upper);
-        let (input, kernel) = (&self.input_transform, &self.kernel_transform);
+        let input = &self.input_transform;
+        let kernel = &self.kernel_transform;
         if cut(input.truncation_lower, input.truncation_upper) > self.input {
             return Err(PlanError::Invalid { what: "more input is truncated than there is" });
         }
@@ -349,8 +350,10 @@ impl ConvParams {
                 .try_fold(1u64, |product, size| size.and_then(|size| product.checked_mul(size)));
             product.is_some_and(|product| product <= limit)
         };
-        let (batch, groups) = (Some(self.batch), Some(self.conv_groups));
-        let (in_channels, out_channels) = (Some(self.in_channels), Some(self.out_channels));
+        let batch = Some(self.batch);
+        let groups = Some(self.conv_groups);
+        let in_channels = Some(self.in_channels);
+        let out_channels = Some(self.out_channels);
         let input = field(FieldDim::transformed_input);
         let kernel = field(|dim| dim.kernel);
         let output = field(FieldDim::output);

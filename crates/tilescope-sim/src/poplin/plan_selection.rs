@@ -168,7 +168,8 @@ mod tests {
                 let plans = plan_fully_connected(&machine, &params, options).expect("plans");
                 (plans.forward.joint, training_cycles(&machine, &plans))
             };
-            let (given, chosen) = (layer(&estimate), layer(&simulated));
+            let given = layer(&estimate);
+            let chosen = layer(&simulated);
             // Three separate plans are chosen one after the other, so only joint plans are compared
             // as a whole.
             assert!(!given.0 || chosen.1 <= given.1, "{params:?}: {given:?}, {chosen:?}");

@@ -102,7 +102,8 @@ impl ExtremaRows {
     /// First stage on each tile, and the number of rows for each number of results per row.
     fn first_stage(self, tiles: u32) -> (Vec<GatherTile>, BTreeMap<u64, u64>) {
         let mut results_of_rows: BTreeMap<u64, u64> = BTreeMap::new();
-        let (mut column, mut results) = (0, 0);
+        let mut column = 0;
+        let mut results = 0;
         let mut stage = Vec::new();
         for mut left in self.shares(tiles) {
             let mut tile = GatherTile::default();

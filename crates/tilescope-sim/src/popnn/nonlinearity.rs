@@ -114,14 +114,16 @@ impl NonLinearityType {
 
     /// Returns the phase of the function.
     pub(crate) fn phase(self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
-        let (ty, name) = (dtype.poplar_name(), self.name());
+        let ty = dtype.poplar_name();
+        let name = self.name();
         let vertex = format!("popnn::NonLinearitySupervisor<{ty},popnn::NonLinearityType::{name}>");
         phase("NonLinearity", vertex, 1, elements, |count| self.cycles(dtype, *count))
     }
 
     /// Returns the phase of the gradient.
     pub(crate) fn backward_phase(self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
-        let (ty, name) = (dtype.poplar_name(), self.name());
+        let ty = dtype.poplar_name();
+        let name = self.name();
         let vertex =
             format!("popnn::NonLinearityGradSupervisor<{ty},popnn::NonLinearityType::{name}>");
         let cycles = |count: &Elements| self.backward_cycles(dtype, *count);

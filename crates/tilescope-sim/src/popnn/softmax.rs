@@ -44,7 +44,8 @@ pub(crate) fn softmax(
     rows: &TensorRows,
     log: bool,
 ) -> Result<(), ReduceError> {
-    let (dtype, elements) = (rows.dtype, &rows.layout.elements);
+    let dtype = rows.dtype;
+    let elements = &rows.layout.elements;
     let maxima = rows.reduce(machine, work, "SoftMax/Reduce_max", ReduceOperation::Max, dtype)?;
     rows.apply_broadcast(machine, work, "SoftMax/Sub", BinaryOpType::Subtract, &maxima);
     let exp = if log { elementwise::apart } else { elementwise::in_place };

@@ -26,7 +26,8 @@ impl EncodedRows {
     /// Distributes whole grains of labels over the tiles. If tiles are left over, they share the
     /// classes.
     fn dealt(ty: &TensorInfo, tiles: u32) -> Self {
-        let (labels, classes) = (ty.shape[0], ty.shape[1]);
+        let labels = ty.shape[0];
+        let classes = ty.shape[1];
         let grain = elementwise::vector_width(ty.dtype);
         let tiles = u64::from(tiles);
         let label_grains = labels.div_ceil(grain);

@@ -79,7 +79,8 @@ pub(crate) fn copy(
     elements: &TileRuns<Elements>,
     piece: u64,
 ) -> WorkPhase {
-    let (bytes, piece) = (elements.map(|count| *count * dtype.bytes()), piece * dtype.bytes());
+    let bytes = elements.map(|count| *count * dtype.bytes());
+    let piece = piece * dtype.bytes();
     let name = format!("{name}/OnTileCopy");
     if PieceAlignment::of(piece) == PieceAlignment::DoubleWords {
         let cycles =
@@ -248,7 +249,8 @@ mod tests {
     /// Phases between groups of rows and groups of columns.
     fn turned(dtype: DType, shape: [u64; 2], regrouped: bool) -> OperationWork {
         let ty = TensorInfo::new(shape, dtype);
-        let (from, to) = (grouped(&ty, 0, 8), grouped(&ty, 1, 16));
+        let from = grouped(&ty, 0, 8);
+        let to = grouped(&ty, 1, 16);
         let bring = if regrouped { bring_regrouped } else { bring };
         bring(&machine(), &ty, &from, &to, "Op")
     }

@@ -168,7 +168,8 @@ impl TensorRows {
         let bytes = self.dtype.bytes();
         let needed = self.rows_on_tile.map(|rows| *rows * bytes);
         let start = work.phases().len();
-        let (tiles, speed) = (machine.tiles, machine.exchange_speed());
+        let tiles = machine.tiles;
+        let speed = machine.exchange_speed();
         let sent = values.bytes(bytes);
         work.push_some(exchange::phase(
             name,

@@ -70,7 +70,8 @@ impl TopKRows {
     /// Returns the steps in order.
     fn steps(self) -> Vec<CompareStep> {
         let log = |value: u64| u64::from(value.next_power_of_two().ilog2());
-        let (log_k, log_n) = (log(self.k), log(self.length));
+        let log_k = log(self.k);
+        let log_n = log(self.length);
         let padded_k = 1 << log_k;
         let mut left = self.length;
         let mut steps = Vec::new();

@@ -90,7 +90,8 @@ impl MemoryDim {
             if !left.step.is_multiple_of(steps[axis]) {
                 return None;
             }
-            let (size, step) = (shape[axis], left.step / steps[axis]);
+            let size = shape[axis];
+            let step = left.step / steps[axis];
             let ends_axis = match padded {
                 Padding::None => false,
                 Padding::OnlyGroup(rest) => step == 1 && size == rest,

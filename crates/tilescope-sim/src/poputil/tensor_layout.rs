@@ -82,7 +82,8 @@ impl TensorLayout {
             range.start <= range.end && range.end <= shape[axis],
             "{range:?} of {shape:?}"
         );
-        let (low, high) = (range.start, range.end);
+        let low = range.start;
+        let high = range.end;
         self.kept(shape, axis, high - low, |index| index.clamp(low, high) - low)
     }
 
@@ -125,7 +126,8 @@ impl TensorLayout {
             return self.elements.clone();
         };
         let Grouping { group, .. } = grouping;
-        let (mut before, mut last) = (0, 0);
+        let mut before = 0;
+        let mut last = 0;
         per_tile(
             self.elements
                 .iter()
@@ -264,7 +266,8 @@ mod tests {
             cut in 0u64..20,
             grouped in any::<bool>(),
         ) {
-            let (axis, inner) = (axis % shape.len(), inner % shape.len());
+            let axis = axis % shape.len();
+            let inner = inner % shape.len();
             let elements = shape.iter().product::<u64>();
             let mut layout = TensorLayout::linear(Elements(elements), Bytes(4), 40);
             if grouped {

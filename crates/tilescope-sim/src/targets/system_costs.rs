@@ -113,7 +113,8 @@ impl IpuLink {
     /// Returns the links over which data travel from one IPU to another: along the ladder first,
     /// then across.
     pub(crate) fn path(from: IpuId, to: IpuId) -> Vec<IpuLink> {
-        let (row, last) = (from.0 / 2, to.0 / 2);
+        let row = from.0 / 2;
+        let last = to.0 / 2;
         let on_row = |row: u32| IpuId(2 * row + from.0 % 2);
         let mut rows: Vec<u32> = (row.min(last)..=row.max(last)).collect();
         if row > last {

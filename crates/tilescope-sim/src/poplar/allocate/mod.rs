@@ -80,7 +80,8 @@ pub(crate) fn allocate(
     for range in &ranges {
         // Slots on other IPUs would only enlarge the tables.
         let reaches = |slot: &&AllocationSlot| {
-            let (first, last) = (slot.bytes.iter().next(), slot.bytes.iter().last());
+            let first = slot.bytes.iter().next();
+            let last = slot.bytes.iter().last();
             first.zip(last).is_some_and(|((first, _), (last, _))| {
                 first.first < range.end && last.end > range.first
             })
@@ -391,7 +392,8 @@ mod tests {
             for (a, first) in allocation.placements.iter().enumerate() {
                 for (b, second) in allocation.placements.iter().enumerate().take(a) {
                     if meet(&variables[a].lifetime, &variables[b].lifetime) {
-                        let (x, y) = (first.get(TileId(0)).expect("placed"), second.get(TileId(0)).expect("placed"));
+                        let x = first.get(TileId(0)).expect("placed");
+                        let y = second.get(TileId(0)).expect("placed");
                         prop_assert!(x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset);
                     }
                 }

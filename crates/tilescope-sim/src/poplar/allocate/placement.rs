@@ -59,7 +59,8 @@ fn place_in_order(
             .filter(|slot| !sizes[*slot].is_zero() && slots[*slot].class == rank)
             .collect()
     };
-    let (code, steady) = (by_rank(PlacementClass::Code), by_rank(PlacementClass::AlwaysLiveEven));
+    let code = by_rank(PlacementClass::Code);
+    let steady = by_rank(PlacementClass::AlwaysLiveEven);
     let (mut passing, uneven) =
         (by_rank(PlacementClass::FirstFit), by_rank(PlacementClass::AlwaysLiveUneven));
     let code_end = tile.stack_up(&code, Bytes::ZERO);
@@ -168,13 +169,15 @@ impl TileMemoryAllocator<'_> {
     /// would be quadratic in the temporaries of a long program.
     fn place_among(&mut self, slot: usize, lowest: Bytes, few: &[u32]) {
         let range = |slot: usize| {
-            let (start, size) = (self.offsets[slot], self.sizes[slot]);
+            let start = self.offsets[slot];
+            let size = self.sizes[slot];
             (start != ABSENT).then(|| PlacedSlotRange { start, end: start + size, slot })
         };
         let mut met: Vec<PlacedSlotRange> =
             few.iter().filter_map(|other| range(*other as usize)).collect();
         met.sort_by_key(|placed| placed.start);
-        let (mut passing, mut staying) = (met.iter().peekable(), self.staying.iter().peekable());
+        let mut passing = met.iter().peekable();
+        let mut staying = self.staying.iter().peekable();
         let by_address = std::iter::from_fn(|| match (passing.peek(), staying.peek()) {
             (Some(passes), Some(stays)) if stays.start < passes.start => staying.next(),
             (Some(_), _) => passing.next(),
@@ -186,7 +189,8 @@ impl TileMemoryAllocator<'_> {
 
     /// Records that a placed slot is always live.
     fn stay(&mut self, slot: usize) {
-        let (start, size) = (self.offsets[slot], self.sizes[slot]);
+        let start = self.offsets[slot];
+        let size = self.sizes[slot];
         insert(&mut self.staying, PlacedSlotRange { start, end: start + size, slot });
     }
 

@@ -89,7 +89,9 @@ fn owned_stretches(
     // Users of the current address, the largest on top. Those that ended are dropped when they
     // reach the top.
     let mut users: BinaryHeap<(Bytes, usize)> = BinaryHeap::new();
-    let (mut next_start, mut next_end, mut at) = (0, 0, Bytes::ZERO);
+    let mut next_start = 0;
+    let mut next_end = 0;
+    let mut at = Bytes::ZERO;
     while next_end < ends.len() {
         let start = starts.get(next_start).map_or(Bytes::MAX, |(offset, _)| *offset);
         let address = start.min(ends[next_end]);

@@ -461,7 +461,8 @@ fn weight_blocks(
     stored: &[Elements],
 ) -> Option<BlockTransposition> {
     let params = &forward.params;
-    let (from, to) = (&forward.vertex, &backward.vertex);
+    let from = &forward.vertex;
+    let to = &backward.vertex;
     if forward.options.pass.is_fully_connected() {
         let both_swapped = forward.transform().swap_operands && backward.transform().swap_operands;
         let found = fully_connected_blocks(forward, backward, stored);

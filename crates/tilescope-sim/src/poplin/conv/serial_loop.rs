@@ -33,7 +33,8 @@ impl ConvPassLowering<'_> {
         let foreign = |source: &OperandSource| {
             matches!(source, OperandSource::SameInnermost { .. } | OperandSource::Transposed { .. })
         };
-        let (inputs, weights) = (view.input_elements(), view.weight_elements());
+        let inputs = view.input_elements();
+        let weights = view.weight_elements();
         let sliced_inputs = split.in_channels_serial > 1 && foreign(&operands.input);
         let when =
             |condition: bool, elements: Elements| if condition { elements } else { Elements::ZERO };
@@ -117,7 +118,8 @@ impl ConvPassLowering<'_> {
         let split = &self.plan.partition;
         let depth = split.reduction_depth();
         let outputs = self.per_tile(|part| self.layout.partials(part).div_ceil(depth));
-        let (partials, output) = (self.plan.vertex.partial_type, self.plan.params.output_type);
+        let partials = self.plan.vertex.partial_type;
+        let output = self.plan.params.output_type;
         // Slices of input channels add into one result of partials, whereas slices of output
         // channels each write their own part of it.
         let (name, data_type) = if split.in_channels_serial > 1 {

@@ -47,7 +47,8 @@ impl ConvPassLowering<'_> {
     fn copied_operands(&self) -> [Vec<Bytes>; 2] {
         let split = &self.plan.partition;
         let vertex = &self.plan.vertex;
-        let (input_users, weight_users) = (split.out_channels, self.users()[1]);
+        let input_users = split.out_channels;
+        let weight_users = self.users()[1];
         // Poplar copies a vertex operand unless a whole region of it is on the tile. Halos come
         // from neighbours, so with halos no region of the input is whole.
         let in_place = [self.in_place[0] && !self.has_halo(), self.in_place[1]];

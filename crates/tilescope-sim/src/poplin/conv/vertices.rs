@@ -126,7 +126,8 @@ impl<'a> ConvVertexBuilder<'a> {
         let height = plan.vertex.kernel_height(machine);
         let explicit = explicit_dims(plan, machine);
         let dims = layout.dims();
-        let (mut dilation, mut stride) = ([1; 3], [1; 3]);
+        let mut dilation = [1; 3];
+        let mut stride = [1; 3];
         for (dim, field) in layout.slice.dims.iter().enumerate() {
             // If the tile itself applies dilation and padding, the vertex reads a plain field.
             dilation[dim] = if explicit[dim] { 1 } else { field.input_transform.dilation };
@@ -157,7 +158,8 @@ impl<'a> ConvVertexBuilder<'a> {
         let mut covers = true;
         let mut same_steps = true;
         for (dim, counts) in positions.iter_mut().enumerate().take(self.layout.dims()) {
-            let (outputs, kernel) = (&part.field[dim], &part.kernel[dim]);
+            let outputs = &part.field[dim];
+            let kernel = &part.kernel[dim];
             let at = (dim, [outputs.start, outputs.end, kernel.start, kernel.end]);
             let (found, full) = axes.entry(at).or_insert_with(|| self.axis(part, dim)).clone();
             *counts = found;
@@ -182,7 +184,8 @@ impl<'a> ConvVertexBuilder<'a> {
     /// Returns the active outputs of dimension `dim`.
     fn axis(&self, part: &ConvTilePart, dim: usize) -> DimActiveOutputs {
         let field = &self.layout.slice.dims[dim];
-        let (outputs, kernel) = (&part.field[dim], &part.kernel[dim]);
+        let outputs = &part.field[dim];
+        let kernel = &part.kernel[dim];
         if self.explicit[dim] {
             let positions = length(kernel).div_ceil(self.positions_together(dim));
             return (vec![(length(outputs), positions)], true);
@@ -342,7 +345,8 @@ impl<'a> ConvVertexBuilder<'a> {
 
     fn plain_name(&self, method: ConvMethod) -> String {
         let vertex = &self.plan.vertex;
-        let (input, partial) = (vertex.input_type.poplar_name(), vertex.partial_type.poplar_name());
+        let input = vertex.input_type.poplar_name();
+        let partial = vertex.partial_type.poplar_name();
         match method {
             ConvMethod::Amp { conv_units } => self.amp_name("nx1", conv_units),
             ConvMethod::Slic { chains } => format!(

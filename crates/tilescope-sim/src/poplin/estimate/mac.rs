@@ -49,7 +49,8 @@ pub(crate) fn horizontal_cycles(
     work: &ConvVertexWork,
 ) -> Cycles {
     let vertex = &context.vertex;
-    let (float_inputs, float_partials) = (vertex.float_inputs(), vertex.float_partials());
+    let float_inputs = vertex.float_inputs();
+    let float_partials = vertex.float_partials();
     let last = context.dims - 1;
     // Divide by the whole dilation, even if strides cancel some of it, as in poplibs' estimate of
     // this vertex, but unlike that of AMP.
@@ -107,7 +108,8 @@ pub(crate) fn vertical_cycles(
     }
     let last = context.dims - 1;
     let field: u64 = work.field[..context.dims].iter().product();
-    let (height, width) = (work.kernel[..last].iter().product::<u64>(), work.kernel[last]);
+    let height = work.kernel[..last].iter().product::<u64>();
+    let width = work.kernel[last];
     let dealt = deal(field * work.batch, machine.workers());
     // 5 of the 20 store and reload the accumulators. poplibs counts them for every entry, although
     // only a change of outputs needs them.
@@ -139,7 +141,8 @@ pub(crate) fn outer_product_cycles(
     let chans = context.vertex.out_chans_per_group;
     let width = work.field[context.dims - 1].div_ceil(machine.workers());
     let groups = work.out_groups * work.conv_groups;
-    let (float, entry) = (context.vertex.float_inputs() || context.float_output, chans);
+    let float = context.vertex.float_inputs() || context.float_output;
+    let entry = chans;
     let cycles = if float {
         // The unrolled loop needs at least this number of channels to fill, processes whole
         // vectors, and strides over rows with a field of limited size. All others use the slow

@@ -32,7 +32,8 @@ fn split_stages(depth: u64, stages: u32) -> (Vec<u64>, f32) {
         depths.extend(rest);
         (depths, messages + depth as f32 / next as f32)
     };
-    let (down, up) = (with(lower), with(lower + 1));
+    let down = with(lower);
+    let up = with(lower + 1);
     if down.1 < up.1 { down } else { up }
 }
 
@@ -51,7 +52,8 @@ pub(crate) fn stages(partials: Elements, depth: u64) -> Vec<ConvReduceStage> {
     if depth <= 1 {
         return Vec::new();
     }
-    let (mut remaining, mut outputs) = (depth, partials);
+    let mut remaining = depth;
+    let mut outputs = partials;
     let mut found = Vec::new();
     // Depths that do not divide evenly leave less than planned, hence the second rounding.
     for target in stage_depths(depth) {

@@ -44,7 +44,8 @@ impl ConvOutputRows {
     /// Share of worker `worker` of `workers`.
     pub(crate) fn worker_share(&self, worker: u64, workers: u64) -> ConvWorkerShare {
         let total = self.count * self.length;
-        let (begin, end) = (worker * total / workers, (worker + 1) * total / workers);
+        let begin = worker * total / workers;
+        let end = (worker + 1) * total / workers;
         if begin == end {
             return ConvWorkerShare::default();
         }

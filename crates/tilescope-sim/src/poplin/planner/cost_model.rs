@@ -35,7 +35,8 @@ impl ConvPartSize {
     /// Whole shape as one part, with whole groups of `field_grain` outputs in the innermost
     /// dimension.
     pub(crate) fn whole(padded: &ConvParams, field_grain: u64) -> Self {
-        let (mut field, mut kernel) = ([1; 3], [1; 3]);
+        let mut field = [1; 3];
+        let mut kernel = [1; 3];
         for (index, dim) in padded.dims.iter().enumerate() {
             let grain = if index + 1 == padded.dims.len() { field_grain } else { 1 };
             field[index] = dim.output().next_multiple_of(grain);
@@ -208,7 +209,9 @@ impl ConvCostModel {
         whole: ConvPartSize,
     ) -> Self {
         let dims = padded.dims.len();
-        let (mut dilation, mut stride, mut needed_inputs) = ([1; 3], [1; 3], [1; 3]);
+        let mut dilation = [1; 3];
+        let mut stride = [1; 3];
+        let mut needed_inputs = [1; 3];
         for (dim, field) in padded.dims.iter().enumerate() {
             needed_inputs[dim] = field.output();
             // Expanding a dimension applied its dilation, padding and stride, so the vertex reads a
@@ -298,7 +301,8 @@ impl ConvCostModel {
         let inputs: u64 = (0..dims).map(|dim| self.part_inputs(size, dim)).product();
         let kernel: u64 = size.kernel[..dims].iter().product();
         let field: u64 = size.field[..dims].iter().product();
-        let (grain, group) = (self.grain.out_channels, self.vertex().out_chans_per_group);
+        let grain = self.grain.out_channels;
+        let group = self.vertex().out_chans_per_group;
         let pixels = field * size.batch * size.groups;
         ConvPartElements {
             inputs: Elements(inputs * size.batch * size.in_channels * size.groups),
@@ -416,7 +420,8 @@ impl ConvCostModel {
         let machine = &self.machine;
         let vertex = self.vertex();
         let elements = self.elements(size);
-        let (tiles, serial) = (split.tiles(), split.serial());
+        let tiles = split.tiles();
+        let serial = split.serial();
         let depth = split.reduction_depth();
         let partials = vertex.partial_type;
         // All tiles with partial sums of the same outputs take part in reducing them, each with an
@@ -628,7 +633,8 @@ impl ConvCostModel {
         if multiple == 1 {
             return;
         }
-        let (size, parts) = (self.padded.dims[dim].kernel, split.kernel[dim]);
+        let size = self.padded.dims[dim].kernel;
+        let parts = split.kernel[dim];
         // The comment in poplibs intends the larger padding, but its formula takes the larger
         // remainder: of two incomplete parts that is the one with less to pad. Kept, because it
         // affects the choice of plans.

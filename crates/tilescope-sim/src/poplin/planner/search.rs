@@ -211,7 +211,8 @@ impl PartitionSearchLoops<'_> {
     fn over_channels(mut self) -> Result<(), PlanError> {
         let vertex = self.model.vertex();
         let whole = self.model.whole;
-        let (in_group, out_group) = (vertex.in_chans_per_group, vertex.out_chans_per_group);
+        let in_group = vertex.in_chans_per_group;
+        let out_group = vertex.out_chans_per_group;
         let ConvChannels { in_channels, out_channels } = self.candidate.serial_channels;
         let splits = |grains: u64, grain: u64, channels: u64| {
             channel_splits(grains, grain, channels, self.tiles)
@@ -269,7 +270,8 @@ impl PartitionSearchLoops<'_> {
             let splits = parallel_splits(whole[dim], 1, self.tiles);
             let extended = found.iter().flat_map(|(parts, sizes)| {
                 splits.iter().map(move |split| {
-                    let (mut parts, mut sizes) = (*parts, *sizes);
+                    let mut parts = *parts;
+                    let mut sizes = *sizes;
                     parts[dim] = split.parallel;
                     sizes[dim] = split.size;
                     (parts, sizes)
@@ -300,7 +302,8 @@ impl PartitionSearchLoops<'_> {
                 if split.tiles() > self.tiles {
                     break;
                 }
-                let (mut split, mut size) = (split, ConvPartSize { batch: batch.size, ..size });
+                let mut split = split;
+                let mut size = ConvPartSize { batch: batch.size, ..size };
                 self.over_field(&mut split, &mut size, 0)?;
             }
         }

@@ -222,7 +222,8 @@ proptest! {
         let task = ConvPlanningTask::new(&machine, &params, &options).expect("a sane shape");
         for candidate in models(&task) {
             let model = &candidate.model;
-            let (all, shape) = (model.elements(&model.whole), &model.padded);
+            let all = model.elements(&model.whole);
+            let shape = &model.padded;
             prop_assert_eq!(all.inputs, shape.input_elements());
             prop_assert_eq!(all.weights, shape.weight_elements());
             prop_assert!(all.outputs >= shape.output_elements() && all.partials >= all.outputs);

@@ -152,7 +152,8 @@ fn finished(
 fn defer_dilation(params: &mut ConvParams) -> Vec<usize> {
     let mut deferred = Vec::new();
     for (index, dim) in params.dims.iter_mut().enumerate().rev() {
-        let (input, output) = (&mut dim.input_transform, &mut dim.output_transform);
+        let input = &mut dim.input_transform;
+        let output = &mut dim.output_transform;
         // With a transformed kernel of one, an inserted zero only yields a zero output, so it can
         // be inserted afterwards.
         let plain = input.padding_lower == 0
@@ -293,7 +294,8 @@ fn combine_candidates(params: &ConvParams, joint: bool) -> Vec<u64> {
         // From factors that fill one 64-bit load to those that fill a conv unit. Weights between
         // the combined groups are zeros and their products wasted, but the engine would idle on so
         // few channels anyway.
-        let (least, most) = (load_elements / channels, most / channels);
+        let least = load_elements / channels;
+        let most = most / channels;
         factors.extend(
             std::iter::successors(Some(least), |factor| Some(factor * 2))
                 .take_while(|factor| *factor <= most),

@@ -333,7 +333,8 @@ impl ConvVertexCandidateContext<'_> {
 /// Orders candidates by useful work per cycle, padding and size of partials.
 fn sort(candidates: &mut [ConvVertexType], params: &ConvParams, machine: &IpuTarget) {
     let rank = |vertex: &ConvVertexType| {
-        let (inputs, outputs) = (params.in_channels, params.out_channels);
+        let inputs = params.in_channels;
+        let outputs = params.out_channels;
         let padded = inputs.next_multiple_of(vertex.in_chans_per_group)
             * outputs.next_multiple_of(vertex.out_chans_per_group);
         let padding = (padded - inputs * outputs) as f64 / padded as f64;

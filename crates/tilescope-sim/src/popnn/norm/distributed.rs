@@ -85,7 +85,9 @@ impl NormRows {
     /// Adds the contribution of the gradients of the sums to the gradient of the input: the product
     /// of the input with one of them, and the sum with the other.
     pub(crate) fn gradient_of_sums(&self, work: &mut OperationWork) {
-        let (machine, rows, values) = (&self.machine, &self.statistics, &self.row_values);
+        let machine = &self.machine;
+        let rows = &self.statistics;
+        let values = &self.row_values;
         let multiply = BinaryOpType::Multiply;
         rows.apply_broadcast_apart(machine, work, "NormGrad/var/Mul", multiply, values);
         rows.apply_broadcast(machine, work, "NormGrad/mean/Add", BinaryOpType::Add, values);

@@ -208,7 +208,8 @@ impl NormRows {
         mean: TensorLayout,
         power: TensorLayout,
     ) -> NormStatistics {
-        let (name, operation) = ("Norm/iStdDev", BinaryOpType::VarianceToInvStdDev);
+        let name = "Norm/iStdDev";
+        let operation = BinaryOpType::VarianceToInvStdDev;
         work.push(elementwise::in_place(
             name,
             ElementwiseOp::Binary(operation),
@@ -227,7 +228,8 @@ impl NormRows {
         [scale, shift]: [&TensorLayout; 2],
     ) {
         self.whiten(work, "Norm/whiten", statistics);
-        let (machine, channels) = (&self.machine, &self.channels);
+        let machine = &self.machine;
+        let channels = &self.channels;
         channels.apply_broadcast(machine, work, "Norm/scale", BinaryOpType::Multiply, scale);
         channels.apply_broadcast(machine, work, "Norm/shift", BinaryOpType::Add, shift);
     }
@@ -241,7 +243,9 @@ impl NormRows {
         statistics: &NormStatistics,
         [scale, shift]: [(&TensorInfo, &TensorLayout); 2],
     ) {
-        let (machine, rows, mean) = (&self.machine, &self.statistics, &statistics.mean);
+        let machine = &self.machine;
+        let rows = &self.statistics;
+        let mean = &statistics.mean;
         for (name, (ty, layout), operation) in [
             ("Norm/multiplicand", scale, BinaryOpType::Multiply),
             ("Norm/addend", shift, BinaryOpType::Subtract),
@@ -266,8 +270,10 @@ impl NormRows {
         scale: &TensorLayout,
         statistics: &NormStatistics,
     ) -> Result<[TensorLayout; 2], ReduceError> {
-        let (dtype, elements) = (self.statistics.dtype, &self.layout.elements);
-        let (machine, rows) = (&self.machine, &self.statistics);
+        let dtype = self.statistics.dtype;
+        let elements = &self.layout.elements;
+        let machine = &self.machine;
+        let rows = &self.statistics;
         let NormGradientSums { affine, deltas: [var_delta, mean_delta], start } =
             self.gradient_sums(work, scale, statistics)?;
         let name = "NormGrad/var/Mul";
@@ -313,7 +319,9 @@ impl NormRows {
             let sums = names.map(|name| (name, ReduceOperation::Add));
             self.reduce_together(work, of, sums, output)
         };
-        let (machine, rows, channels) = (&self.machine, &self.statistics, &self.channels);
+        let machine = &self.machine;
+        let rows = &self.statistics;
+        let channels = &self.channels;
         let first = work.phases().len();
         product(work, "NormGrad/delta/Mul");
         let names = ["NormGrad/delta/scale", "NormGrad/delta/shift"];
@@ -330,8 +338,10 @@ impl NormRows {
 
     /// Adds the product of the future gradient with the inverse deviations.
     fn scale_by_deviation(&self, work: &mut OperationWork, statistics: &NormStatistics) {
-        let (rows, inverse) = (&self.statistics, &statistics.inverse_deviation);
-        let (name, operation) = ("NormGrad/iStdDev/Mul", BinaryOpType::Multiply);
+        let rows = &self.statistics;
+        let inverse = &statistics.inverse_deviation;
+        let name = "NormGrad/iStdDev/Mul";
+        let operation = BinaryOpType::Multiply;
         rows.apply_broadcast(&self.machine, work, name, operation, inverse);
     }
 

@@ -214,7 +214,8 @@ fn boxes(view: &PoolingPlanShape, plan: &PoolPlan) -> Vec<vertex::PoolOutputBox>
     let part = |size: u64, parts: u64, index: u64| index * size / parts..(index + 1) * size / parts;
     let groups = view.channels.div_ceil(plan.group);
     let vectors = plan.group / vector_width(view.dtype);
-    let (sizes, parts) = (view.results(), plan.field);
+    let sizes = view.results();
+    let parts = plan.field;
     let field_parts: u64 = parts.iter().product();
     let mut boxes = Vec::new();
     for channel in 0..plan.groups {
@@ -342,7 +343,8 @@ struct PoolVertexCost {
 fn vertex_cost(view: &PoolingPlanShape, piece: &vertex::PoolOutputBox) -> PoolVertexCost {
     let lists = vertex::lists(view.pass, view.axes, piece);
     let total = |count: fn(&vertex::PoolWorkList) -> u64| lists.iter().map(count).sum::<u64>();
-    let (rows, runs) = (total(|list| list.rows), total(|list| list.runs));
+    let rows = total(|list| list.rows);
+    let runs = total(|list| list.runs);
     let results = piece.batch * piece.results();
     let lists = lists.iter().copied();
     PoolVertexCost {

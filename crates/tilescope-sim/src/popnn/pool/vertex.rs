@@ -109,8 +109,10 @@ struct PoolWorkerRows {
 }
 
 fn rows(share: Range<u64>, columns: u64) -> PoolWorkerRows {
-    let (first, last) = (share.start / columns, share.end / columns);
-    let (from, to) = (share.start % columns, share.end % columns);
+    let first = share.start / columns;
+    let last = share.end / columns;
+    let from = share.start % columns;
+    let to = share.end % columns;
     if first == last {
         let part = (from < to).then_some((first, from..to));
         return PoolWorkerRows { parts: [part, None], whole: 0..0 };
@@ -139,7 +141,8 @@ pub(crate) fn planned_lists(
         for (_, columns) in rows.parts.into_iter().flatten() {
             list.add(part(columns.end - columns.start));
         }
-        let (row, count) = (part(width), rows.whole.end - rows.whole.start);
+        let row = part(width);
+        let count = rows.whole.end - rows.whole.start;
         list.add(PoolWorkList {
             rows: count,
             runs: count * row.runs,

@@ -223,7 +223,8 @@ impl<'a> RnnLowering<'a> {
             RnnCellType::Gru => gru::forward(&mut step, self, training),
         }
         if training {
-            let (kept, states) = (self.layer.cell.kept(), self.layer.cell.states());
+            let kept = self.layer.cell.kept();
+            let states = self.layer.cell.states();
             step.copy_on_tile("fwdIntermediates", &self.units(kept + states));
             step.update("fwdIntermediates", &self.units(kept));
         }
@@ -240,7 +241,8 @@ impl<'a> RnnLowering<'a> {
             RnnCellType::Lstm => lstm::backward(&mut step, self),
             RnnCellType::Gru => gru::backward(&mut step, self),
         }
-        let (units, states) = (self.layer.cell.units(), self.layer.cell.states());
+        let units = self.layer.cell.units();
+        let states = self.layer.cell.states();
         step.copy_on_tile("bwdIntermediates", &self.units(units + states));
         step.update("inputGrad", &self.spread(self.layer.input));
         step.update("bwdIntermediates", &self.units(units));

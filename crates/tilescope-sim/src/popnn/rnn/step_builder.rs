@@ -135,7 +135,8 @@ impl<'a> RnnStepBuilder<'a> {
             (_, false) => "BinaryOp2D",
             (_, true) => "BinaryOp2DInPlace",
         };
-        let (op, ty) = (operation.name(), dtype.poplar_name());
+        let op = operation.name();
+        let ty = dtype.poplar_name();
         let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}>");
         let cycles = |elements: &Elements| {
             let extent = ElementwiseExtent { elements: *elements * units, stretches: units };

@@ -87,7 +87,8 @@ impl BroadcastOperation {
     fn instances(&self, vertex: BroadcastVertex) -> Option<VertexInstances> {
         let such = self.tiles.iter().filter(|(_, _, found)| found.vertex == vertex);
         let count = per_tile(such.map(|(tile, _, found)| (*tile, found.vertices)));
-        let (op, ty) = (self.form.operation.name(), self.form.dtype.poplar_name());
+        let op = self.form.operation.name();
+        let ty = self.form.dtype.poplar_name();
         let name = if self.form.in_place { vertex.name() } else { vertex.name_apart() };
         let kind = format!("popops::{name}<popops::expr::BinaryOpType::{op},{ty}>");
         let instances = VertexInstances::of_edges(kind, count, 2);

@@ -126,7 +126,9 @@ fn repetitions(
     inner: u64,
     region: &[Range<u64>],
 ) -> (u64, PieceCursor) {
-    let (mut outer, mut whole, mut at) = (1, start, start);
+    let mut outer = 1;
+    let mut whole = start;
+    let mut at = start;
     loop {
         for expected in region {
             let mut expected = expected.clone();

@@ -157,7 +157,8 @@ pub(crate) fn with_scalar(
 /// (`scaledArithmeticSupervisorCycleEstimate`).
 pub(crate) fn scaled_add(target: DType, source: DType, Elements(elements): Elements) -> Cycles {
     let width = vector_width(target);
-    let (vectors, rest) = (elements / width / WORKERS, elements % width);
+    let vectors = elements / width / WORKERS;
+    let rest = elements % width;
     let mixed = target == DType::Half && source == DType::Float;
     // poplibs can subtract a cycle per vector for operands in interleaved memory. The estimates of
     // the published rows did so.
@@ -221,7 +222,8 @@ pub(crate) fn cast(from: DType, to: DType, extent: ElementwiseExtent) -> Cycles 
 
 /// Cycles of a worker's cast of a stretch (castWorkerCycles).
 fn cast_core(from: DType, to: DType, elements: u64) -> u64 {
-    let (load, store) = (vector_width(from), vector_width(to));
+    let load = vector_width(from);
+    let store = vector_width(to);
     let floating = |dtype: DType| matches!(dtype, DType::Half | DType::Float);
     match (from, to) {
         (DType::UInt8 | DType::Int8, DType::Half) => 4 + cast_rounds(elements, 14, 9),
@@ -322,7 +324,8 @@ mod tests {
         #[test]
         fn more_elements_never_cost_less(elements in 0u64..100_000, more in 0u64..1000, half: bool) {
             let dtype = if half { DType::Half } else { DType::Float };
-            let (few, many) = (ElementwiseExtent::one(Elements(elements)), ElementwiseExtent::one(Elements(elements + more * 48)));
+            let few = ElementwiseExtent::one(Elements(elements));
+            let many = ElementwiseExtent::one(Elements(elements + more * 48));
             prop_assert!(unary(UnaryOpType::Exp, dtype, few, true) <= unary(UnaryOpType::Exp, dtype, many, true));
             prop_assert!(binary(BinaryOpType::Divide, dtype, few, false) <= binary(BinaryOpType::Divide, dtype, many, false));
             prop_assert!(cast(dtype, DType::Float, few) <= cast(dtype, DType::Float, many));

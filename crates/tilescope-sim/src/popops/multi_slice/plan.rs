@@ -240,7 +240,8 @@ impl SlicePlanMemoryEstimate<'_> {
         let split = |parts: u64| if parts > 1 { parts } else { 0 };
         // One message from every tile that holds some of the indices, for each stage.
         let indices = self.part.lookups.div_ceil(self.indices());
-        let (table, rows) = (split(self.plan.lookups), split(self.plan.rows));
+        let table = split(self.plan.lookups);
+        let rows = split(self.plan.rows);
         let update = if self.updated { indices + table } else { 0 };
         WORD_BYTES * (table + 2 * indices + rows + update)
     }

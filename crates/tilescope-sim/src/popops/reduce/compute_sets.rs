@@ -91,12 +91,10 @@ fn by_work(stage: &ReduceStageWork) -> Vec<(&ReduceTileWork, Vec<TileId>)> {
 
 fn vertex_type(vertex: &ReduceVertex) -> String {
     let kind = vertex.kind;
-    let (operation, input, output, update) = (
-        kind.operation.vertex_name(),
-        kind.input.poplar_name(),
-        kind.output.poplar_name(),
-        kind.result.update,
-    );
+    let operation = kind.operation.vertex_name();
+    let input = kind.input.poplar_name();
+    let output = kind.output.poplar_name();
+    let update = kind.result.update;
     let scaled = if kind.result.scaled { "Scaled" } else { "" };
     let form = match vertex.form {
         ReductionSpecialisation::AllRegionsContinuous => {

@@ -125,7 +125,8 @@ pub(crate) fn pieces(dims: &[ReduceDim], range: Range<u64>) -> Vec<ColumnPiece> 
     let mut found = Vec::new();
     let mut start = range.start;
     while start < range.end {
-        let (row, within) = (start / inner.size, start % inner.size);
+        let row = start / inner.size;
+        let within = start % inner.size;
         let rest = range.end - start;
         let base = column(outer, row);
         let part = (inner.size - within).min(rest);
@@ -145,7 +146,9 @@ pub(crate) fn pieces(dims: &[ReduceDim], range: Range<u64>) -> Vec<ColumnPiece> 
 
 /// Column of an index over `dims`.
 pub(crate) fn column(dims: &[ReduceDim], index: u64) -> u64 {
-    let (mut rest, mut column, mut scale) = (index, 0, 1);
+    let mut rest = index;
+    let mut column = 0;
+    let mut scale = 1;
     for dim in dims.iter().rev() {
         let at = rest % dim.size;
         rest /= dim.size;
@@ -305,7 +308,8 @@ pub(crate) mod tests {
     /// Stretch of the memory of a tensor, between any two elements.
     pub(crate) fn stretch(dims: &[ReduceDim], from: u64, to: u64) -> Range<u64> {
         let total: u64 = dims.iter().map(|dim| dim.size).product();
-        let (from, to) = (from % (total + 1), to % (total + 1));
+        let from = from % (total + 1);
+        let to = to % (total + 1);
         from.min(to)..from.max(to)
     }
 

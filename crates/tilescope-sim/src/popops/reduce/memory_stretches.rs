@@ -25,7 +25,8 @@ impl MemoryStretchShape {
     /// from which its own columns are counted.
     pub(crate) fn from_range(dims: &[ReduceDim], range: &Range<u64>) -> (Self, u64) {
         // Elements and columns of one index of a dimension.
-        let (mut elements, mut columns) = (1, 1);
+        let mut elements = 1;
+        let mut columns = 1;
         let mut at = dims.len().saturating_sub(1);
         while at > 0 {
             let ReduceDim { size, reduced } = dims[at];
@@ -41,7 +42,8 @@ impl MemoryStretchShape {
         }
         let outer = &dims[..dims.len().min(at + 1)];
         let first = introspection::column(outer, range.start / elements) * columns;
-        let (start, length) = (range.start % elements, range.end - range.start);
+        let start = range.start % elements;
+        let length = range.end - range.start;
         (Self { dim: at, start, length }, first)
     }
 

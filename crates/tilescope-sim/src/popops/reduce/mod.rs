@@ -133,7 +133,8 @@ pub(crate) fn add(
     // Only dimensions of size one are reduced, so elements stay in place, but may change their
     // type.
     if dims.iter().all(|dim| !dim.reduced) {
-        let (name, input) = (format!("{}/ReduceCast", reduction.name), reduction.input);
+        let name = format!("{}/ReduceCast", reduction.name);
+        let input = reduction.input;
         work.push(match reduction.result {
             ReduceResultUse::PLAIN => {
                 elementwise::cast(&name, reduction.dtype, reduction.output, input)

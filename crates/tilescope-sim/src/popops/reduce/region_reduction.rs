@@ -291,7 +291,8 @@ fn longest_run(
     kind: ReduceVertexType,
     first_stage: bool,
 ) -> (usize, ReductionSpecialisation) {
-    let (mut length, mut chosen) = (1, specialisation_for(&regions[..1], kind, first_stage));
+    let mut length = 1;
+    let mut chosen = specialisation_for(&regions[..1], kind, first_stage);
     while length < regions.len() {
         let candidate = specialisation_for(&regions[..=length], kind, first_stage);
         // All other specialisations take a single region, or gain nothing from more.
@@ -317,7 +318,8 @@ fn group_into_vertices(
     }
     // poplibs compares bytes of vertex state, not cycles: first the runs for which a vertex always
     // pays, then all the rest in one vertex or in several, depending on which has less state.
-    let (mut dealt, mut left) = (Vec::new(), Vec::new());
+    let mut dealt = Vec::new();
+    let mut left = Vec::new();
     let mut at = 0;
     while at < regions.len() {
         let (length, form) = longest_run(&regions[at..], kind, first_stage);
@@ -333,7 +335,9 @@ fn group_into_vertices(
         return dealt;
     }
     let budget = state_cost(specialisation_for(&left, kind, first_stage), left.len());
-    let (mut runs, mut cost, mut at) = (Vec::new(), 0, 0);
+    let mut runs = Vec::new();
+    let mut cost = 0;
+    let mut at = 0;
     while at < left.len() {
         let (length, form) = longest_run(&left[at..], kind, first_stage);
         cost += state_cost(form, length);

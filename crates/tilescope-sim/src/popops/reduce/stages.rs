@@ -200,7 +200,8 @@ impl<'a> ReductionStages<'a> {
         stage: ReduceStageTypes,
     ) -> (IntermediatePartials, bool, ReduceStageWork) {
         let mut known: HashMap<MemoryStretchShape, Rc<ReduceTileWork>> = HashMap::new();
-        let (mut held, mut several) = (IntermediatePartials::default(), false);
+        let mut held = IntermediatePartials::default();
+        let mut several = false;
         let mut work = ReduceStageWork::default();
         for (tile, range) in memory_stretches::stretches(self.reduction.input) {
             let (shape, first) = MemoryStretchShape::from_range(self.dims, &range);

@@ -149,7 +149,8 @@ proptest! {
     fn more_rows_cost_about_as_much_or_more(rows in 2u64..200, vectors in 1u64..16, half: bool) {
         // Whole vectors only: others may need vertices that take ten times as long. A single row is
         // copied, not summed.
-        let (dtype, columns) = (if half { DType::Half } else { DType::Float }, 8 * vectors);
+        let dtype = if half { DType::Half } else { DType::Float };
+        let columns = 8 * vectors;
         let few = reduce(&[dim(rows, true), dim(columns, false)], ReduceOperation::Add, dtype, 64);
         let many = reduce(&[dim(rows * 4, true), dim(columns, false)], ReduceOperation::Add, dtype, 64);
         // Splitting a tile's rows over workers may make a longer reduction a little faster.

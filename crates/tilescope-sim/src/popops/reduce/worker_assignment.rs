@@ -351,11 +351,13 @@ fn assign(
     // If there is nothing to balance, adjacent regions stay together: assigned in turn, no two of
     // them could share an efficient vertex.
     let tolerance = (0.1 * mean).max(8.0);
-    let (low, high) = (Cycles::from_f64(mean - tolerance), Cycles::from_f64(mean + tolerance));
+    let low = Cycles::from_f64(mean - tolerance);
+    let high = Cycles::from_f64(mean + tolerance);
     let workers = list_length(workers.max(1));
     if cycles.iter().all(|cycles| (low..=high).contains(cycles)) {
         let mut rest = regions;
-        let (each, odd) = (regions.len() / workers, regions.len() % workers);
+        let each = regions.len() / workers;
+        let odd = regions.len() % workers;
         return (0..workers)
             .map(|worker| {
                 let (mine, others) = rest.split_at(each + usize::from(worker < odd));
