@@ -1,4 +1,4 @@
-//! Splits the linear layers of a forward graph over IPUs.
+//! Splitting of the linear layers of a forward graph over IPUs.
 
 use super::{GraphNode, ModelGraph};
 use crate::operators::{Operator, TensorParallelOp};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 impl ModelGraph {
     /// Splits every linear layer whose columns divide evenly over `parts` IPUs and whose block is
-    /// `wanted`. The graph that is left is that of one of them.
+    /// `wanted`. The result is the graph of one of the parts.
     pub(crate) fn split_linear_layers(
         self,
         parts: u64,
@@ -25,7 +25,7 @@ impl ModelGraph {
         graph
     }
 
-    /// Whether a node is a linear layer whose columns can be dealt out evenly.
+    /// Returns true if a node is a linear layer whose columns can be distributed evenly.
     pub(crate) fn can_be_split(&self, node: &GraphNode, parts: u64) -> bool {
         let uses = |tensor: TensorId| {
             let inputs = self.nodes.iter().flat_map(|node| &node.inputs);
@@ -45,13 +45,14 @@ impl ModelGraph {
         }
     }
 
-    /// Adds one linear layer, split.
+    /// Adds one linear layer in split form.
     fn split(&mut self, mut layer: GraphNode, parts: u64) {
         let weights = layer.inputs[1];
         if let Some(columns) = self.tensors[weights.0].ty.shape.last_mut() {
             *columns /= parts;
         }
-        let (input, output) = (layer.inputs[0], layer.outputs[0]);
+        let input = layer.inputs[0];
+        let output = layer.outputs[0];
         let entered = self.like(input, &layer, "shardInput", 1);
         let part = self.like(output, &layer, "shard", parts);
         let edge = |name: &str, operator: TensorParallelOp, from, to| GraphNode {
@@ -72,7 +73,8 @@ impl ModelGraph {
         self.nodes.extend([enter, layer, gather]);
     }
 
-    /// An activation like `tensor`, its last dimension divided, in a layer's block.
+    /// Adds an activation like `tensor` in a layer's block, with its last dimension divided by
+    /// `divisor`.
     fn like(&mut self, tensor: TensorId, layer: &GraphNode, name: &str, divisor: u64) -> TensorId {
         let mut ty = self.tensor(tensor).ty.clone();
         if let Some(last) = ty.shape.last_mut() {

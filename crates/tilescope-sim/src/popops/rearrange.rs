@@ -1,5 +1,5 @@
-//! Tensors whose innermost dimension becomes another one: blocks of the two groupings are brought
-//! to one tile each and transposed there (poplibs lib/popops/Rearrange.cpp).
+//! Tensors that change their innermost dimension. Blocks of the two groupings are moved to one tile
+//! each and transposed there (poplibs lib/popops/Rearrange.cpp).
 
 use super::transpose::{LARGEST_STRIDE, TransposeMatrices, transpose};
 use crate::poplar::exchange;
@@ -13,19 +13,20 @@ use crate::targets::{IpuTarget, WORKERS};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Elements, TileId, TileRuns};
 
-/// Blocks of a tensor: how many elements of each of two dimensions lie together.
+/// Blocks of a tensor, with the number of contiguous elements of each of two dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TransposeBlockShape {
-    /// Elements of the dimension that is innermost now.
+    /// Elements of the dimension that is innermost before.
     pub from: u64,
     /// Elements of the dimension that becomes innermost.
     pub to: u64,
 }
 
 impl TransposeBlockShape {
-    /// Smaller blocks of the same elements, so that more tiles and workers have some: cut by the
-    /// factor of their area, in units of grains, that makes the tile with most blocks fastest (popops
-    /// `Rearrange.cpp` updateGroupingInternal). Sides that are no multiples of a grain are left.
+    /// Returns smaller blocks of the same elements, so that more tiles and workers have some. The
+    /// area, in units of grains, is divided by the factor that minimises the time of the tile with
+    /// most blocks (popops `Rearrange.cpp` updateGroupingInternal). Blocks with sides that are not
+    /// multiples of a grain stay unchanged.
     pub(crate) fn spread(self, elements: Elements, tiles: u64, data_type: DType) -> Self {
         let grain = regroup_grain(data_type);
         if !self.from.is_multiple_of(grain) || !self.to.is_multiple_of(grain) {
@@ -33,7 +34,7 @@ impl TransposeBlockShape {
         }
         let area = self.from * self.to / (grain * grain);
         let blocks = self.count(elements);
-        // Where a stride would be too long for an instruction, tiles may have several blocks.
+        // If a stride would be too long for an instruction, tiles may have several blocks.
         let stride = (self.from.max(self.to) / 4 * 3).saturating_sub(1);
         let most = tiles * stride.div_ceil(LARGEST_STRIDE).clamp(1, WORKERS);
         let mut cut = 1;
@@ -54,14 +55,13 @@ impl TransposeBlockShape {
         Self { from: self.from / from, to: self.to / to }
     }
 
-    /// Blocks that hold `elements`.
+    /// Number of blocks that hold `elements`.
     pub(crate) fn count(&self, elements: Elements) -> u64 {
         elements.div_ceil((self.from * self.to).max(1)).0
     }
 }
 
-/// Smallest grouping that is worth a regroup: 4 halves or 2 floats
-/// (getMinimumRegroupGrainSize).
+/// Smallest grouping that is worth a regroup: 4 halves or 2 floats (getMinimumRegroupGrainSize).
 pub(crate) fn regroup_grain(data_type: DType) -> u64 {
     match data_type {
         DType::Float => 2,
@@ -70,8 +70,8 @@ pub(crate) fn regroup_grain(data_type: DType) -> u64 {
     }
 }
 
-/// The blocks that a tensor which lies like `from` is transposed in to lie like `to`: where their
-/// innermost dimensions differ, and both are grouped in grains (regroupIfBeneficial).
+/// Returns the blocks for transposing a tensor from layout `from` to the innermost elements `to`,
+/// if the innermost dimensions differ and both are grouped in grains (regroupIfBeneficial).
 pub(crate) fn blocks_between(
     ty: &TensorInfo,
     from: &TensorLayout,
@@ -81,21 +81,22 @@ pub(crate) fn blocks_between(
     let from_group = from.group_on_tile(&ty.shape);
     let grain = regroup_grain(ty.dtype);
     let usable = |group: u64| group.is_multiple_of(grain);
-    // Only what is computed with lies in groups.
+    // Only types used in computations are stored in groups.
     let valid = matches!(ty.dtype, DType::Half | DType::Float);
     (valid && from_step != to.step && usable(from_group) && usable(to.group))
         .then_some(TransposeBlockShape { from: from_group, to: to.group })
 }
 
-/// A tensor that was transposed in blocks.
+/// Tensor that was transposed in blocks.
 pub(crate) struct RegroupedTensor {
-    /// The blocks, after they were spread over the tiles.
+    /// Blocks after spreading them over the tiles.
     pub blocks: TransposeBlockShape,
-    /// Where they lie.
+    /// Layout of the result.
     pub layout: TensorLayout,
 }
 
-/// Adds what transposes a tensor in such blocks, dealt evenly to the tiles that hold it.
+/// Adds the transposition of a tensor in these blocks, distributed evenly over the tiles that hold
+/// it.
 pub(crate) fn regroup(
     work: &mut OperationWork,
     machine: &IpuTarget,
@@ -115,7 +116,7 @@ pub(crate) fn regroup(
         left -= count;
         (count > 0).then_some((tile, count))
     }));
-    // Blocks divide both dimensions, so they hold every element once.
+    // Blocks divide both dimensions, so they contain every element once.
     let held = counts.map(|count| size * *count);
     let order = ElementOrder::grouped_at(&ty.shape, Innermost { group: blocks.to, ..to });
     let layout = TensorLayout { elements: held, order };
@@ -139,12 +140,12 @@ pub(crate) fn regroup(
         ));
     };
     temporary("preRegroup", start..start + 2);
-    // What comes out lies beside what went in, and goes with the next exchange.
+    // The result is stored beside the operand, and is freed after the next exchange.
     temporary("partialTranspose", start + 1..start + 3);
     RegroupedTensor { blocks, layout }
 }
 
-/// The compute set that transposes so many blocks of each tile.
+/// Compute set that transposes the given number of blocks on each tile.
 fn transpose_phase(
     name: &str,
     machine: &IpuTarget,
@@ -206,7 +207,7 @@ mod tests {
             blocks_between(&ty, &from, Innermost { step: Some(1), group: gcd(group, columns) })
         };
         assert_eq!(blocks(64, 64, 16), Some(TransposeBlockShape { from: 8, to: 16 }));
-        // Groups of eight end inside 65 rows; a group of two columns is no grain.
+        // Groups of eight end inside 65 rows. A group of two columns is not a grain.
         assert_eq!(blocks(65, 64, 16), None);
         assert_eq!(blocks(64, 64, 2), None);
         assert_eq!(blocks(64, 66, 16), None);

@@ -1,13 +1,12 @@
-//! From the plan of a matrix product or convolution to what tiles do.
+//! Lowering of the plan of a matrix product or convolution to the work of tiles.
 //!
-//! The planner's estimate chooses plans; here is what a plan really executes: operands are
-//! brought together, arranged, multiplied, partial sums reduced and cast, perhaps in a serial
-//! loop, with the rearrangements that operands and results in other layouts need before and
-//! after. Every tile gets its real part, ragged ends included (poplibs `Convolution.cpp`
-//! convolutionImpl).
+//! The planner's estimate chooses plans. This module determines what a plan executes: operands are
+//! gathered, arranged and multiplied, partial sums are reduced and cast, possibly in a serial loop,
+//! with the rearrangements before and after for operands and results in other layouts. Every tile
+//! gets its actual part, including ragged ends (poplibs `Convolution.cpp` convolutionImpl).
 //!
-//! Phases carry the debug names of real profiles. Start-up cycles of exchanges and compute sets
-//! are not in here, see [`crate::cost_constants`].
+//! Phases have the debug names of real profiles. Start-up cycles of exchanges and compute sets are
+//! not included, see [`crate::cost_constants`].
 
 pub(crate) mod operand_layout;
 mod operand_preparation;
@@ -42,7 +41,8 @@ impl<'a> ConvPassOperands<'a> {
         Self { input, weights, result: ResultDestination::Planned }
     }
 
-    /// Operands of the backward pass: the forward weights are transposed into what its plan wants.
+    /// Operands of the backward pass. The forward weights are transposed into the layout of its
+    /// plan.
     pub fn backward(plans: &'a ConvTrainingPlans, gradient: OperandSource<'a>) -> Self {
         Self {
             input: gradient,
@@ -51,11 +51,11 @@ impl<'a> ConvPassOperands<'a> {
         }
     }
 
-    /// Operands of the weight update, whose result is brought to where the forward weights are.
-    /// Input and output gradient lie as the other two passes want them.
+    /// Operands of the weight update, whose result is moved to the layout of the forward weights.
+    /// Input and output gradient have the layouts of the other two passes.
     pub fn weight_update(plans: &'a ConvTrainingPlans) -> Self {
-        // The weight update sums over the batch, so what was innermost for the other passes,
-        // channels, is not for it: both operands are turned around.
+        // The weight update sums over the batch. Channels, the innermost dimension of the other
+        // passes, are not summed, so both operands are transposed.
         let wanted_by = |plan: &ConvPlan| OperandSource::Transposed {
             group: plan.vertex.in_chans_per_group,
             tiles: plan.tiles(),
@@ -68,7 +68,7 @@ impl<'a> ConvPassOperands<'a> {
     }
 }
 
-/// The forward pass of operands that lie as said.
+/// Returns the forward pass of operands in the given layouts.
 pub fn forward(
     machine: &IpuTarget,
     plan: &ConvPlan,
@@ -78,7 +78,7 @@ pub fn forward(
     lower(machine, plan, &ConvPassOperands::forward(input, weights)).work
 }
 
-/// Multiply-accumulates that the vertices of all tiles do for the operation, padding left out.
+/// Number of multiply-accumulates of the vertices of all tiles, without those on padding.
 pub fn lowered_macs(plan: &ConvPlan) -> u64 {
     let layout = PartitionedConv::from_plan(plan);
     let tiles = layout.parts.iter().map(|part| layout.macs(part));

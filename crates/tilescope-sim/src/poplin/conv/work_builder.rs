@@ -1,4 +1,4 @@
-//! Putting phases in order: a builder of [`OperationWork`] and the traffic of exchanges.
+//! Builder of the phases of an [`OperationWork`], and the traffic of exchanges.
 
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, VertexInstances,
@@ -9,46 +9,47 @@ use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, Quantity, TileId, TileRange, TileRuns};
 use tilescope_report::{MemoryCategory, TileTraffic};
 
-/// Bytes of the longest message; longer sends are split.
+/// Bytes of the longest message. Longer sends are split.
 const MESSAGE_BYTES: Bytes = Bytes(256);
 
-/// What one tile receives of one operand, and how much of the operand it holds for others.
+/// Bytes of one operand that one tile receives and sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OperandExchangeFlow {
     pub received: Bytes,
-    /// Bytes sent at most, a multicast counted once: what the tile holds for others.
+    /// Maximum number of bytes sent, with a multicast counted once: the bytes that the tile holds
+    /// for others.
     pub sent: Bytes,
     pub messages_in: u64,
-    /// Different messages that what is sent consists of: one, a multicast, if 0.
+    /// Number of different messages sent. 0 means one multicast.
     pub messages_out: u64,
-    /// Cycles that short pieces take besides their bytes.
+    /// Additional cycles of short pieces besides their bytes.
     pub placing_cycles: Cycles,
-    /// Whether the neighbouring tile on the same bus receives the same bytes.
+    /// True if the adjacent tile on the same bus receives the same bytes.
     pub paired: bool,
 }
 
-/// Messages that `bytes` to one set of receivers take.
+/// Number of messages for `bytes` to one set of receivers.
 pub(crate) fn messages(bytes: Bytes) -> u64 {
     bytes.next_multiple_of(MESSAGE_BYTES) / MESSAGE_BYTES
 }
 
-/// Builds the items of a [`OperationWork`]; phases that do nothing are left out.
+/// Builds the items of an [`OperationWork`]. Phases without effect are omitted.
 #[derive(Default)]
 pub(crate) struct ConvWorkBuilder {
     items: Vec<OperationWorkItem>,
     temporaries: Vec<TemporaryVariable>,
     phases: usize,
-    /// Items before the loop that is being built, and its iterations.
+    /// Items before the loop under construction, and its number of iterations.
     outer: Option<(Vec<OperationWorkItem>, u64)>,
 }
 
 impl ConvWorkBuilder {
-    /// Number of phases so far: where the next one will be counted.
+    /// Number of phases so far, which is the index of the next one.
     pub(crate) fn phase_count(&self) -> usize {
         self.phases
     }
 
-    /// An exchange of several operands at once.
+    /// Adds an exchange of several operands at once.
     pub(crate) fn exchange(
         &mut self,
         machine: &IpuTarget,
@@ -67,11 +68,11 @@ impl ConvWorkBuilder {
                 all.bytes_out += sent;
                 all.bytes_delivered += delivered;
                 all.messages_in += flow.messages_in;
-                // A send instruction carries up to 64 words and never part of two messages.
+                // A send instruction carries up to 64 words and never parts of two messages.
                 let each = flow.messages_out.max(1);
                 all.messages_out += each * messages(sent.div_ceil(each));
-                // Operands arrive one after the other over the tile's one link; only all that it
-                // sends runs beside them.
+                // Operands arrive one after the other over the tile's single link. Sends run in
+                // parallel to them.
                 cycles[tile] +=
                     machine.exchange_cycles(flow.received, flow.paired) + flow.placing_cycles;
             }
@@ -80,8 +81,8 @@ impl ConvWorkBuilder {
             *cycles = (*cycles).max(machine.exchange_cycles(traffic.bytes_out, false));
         }
         let takes_part = |tile: &usize| traffic[*tile] != TileTraffic::default();
-        // Poplar elides copies of what is in place already; an empty phase would still cost its
-        // start.
+        // Poplar elides copies of data already in place, whereas an empty phase would still cost
+        // its start.
         if !(0..tiles).any(|tile| takes_part(&tile)) {
             return;
         }
@@ -91,7 +92,7 @@ impl ConvWorkBuilder {
         self.push(name, WorkPhaseKind::Exchange { traffic, cycles, in_order: false });
     }
 
-    /// A compute set; tiles without cycles take no part.
+    /// Adds a compute set. Tiles without cycles take no part.
     pub(crate) fn compute(
         &mut self,
         name: String,
@@ -106,7 +107,8 @@ impl ConvWorkBuilder {
         self.push(name, WorkPhaseKind::Compute { cycles, vertices });
     }
 
-    /// Copies on tiles with `cycles`, by `vertices` of each tile: at least one.
+    /// Adds copies on tiles with `cycles`, by the given number of `vertices` on each tile, at least
+    /// one.
     pub(crate) fn copies(&mut self, name: String, cycles: &[Cycles], vertices: &[u64]) {
         let vertices = vertices.iter().copied().chain(std::iter::repeat(1));
         let count = cycles.iter().zip(vertices);
@@ -116,7 +118,7 @@ impl ConvWorkBuilder {
         self.compute(name, cycles, vec![copies]);
     }
 
-    /// Everything that follows is repeated, until [`ConvWorkBuilder::end_loop`].
+    /// Begins a loop over the phases that follow, until [`ConvWorkBuilder::end_loop`].
     pub(crate) fn begin_loop(&mut self, times: u64) {
         debug_assert!(self.outer.is_none(), "serial loops do not nest");
         self.outer = Some((std::mem::take(&mut self.items), times));
@@ -129,7 +131,7 @@ impl ConvWorkBuilder {
         }
     }
 
-    /// A temporary that is live from phase `from` to the last phase so far.
+    /// Adds a temporary that is live from phase `from` to the last phase so far.
     pub(crate) fn temporary(
         &mut self,
         name: String,
@@ -141,7 +143,7 @@ impl ConvWorkBuilder {
         self.temporary_until(name, category, interleaved, from..self.phases, bytes);
     }
 
-    /// A temporary that is live in phases `live`.
+    /// Adds a temporary that is live in phases `live`.
     pub(crate) fn temporary_until(
         &mut self,
         name: String,
@@ -175,8 +177,8 @@ impl ConvWorkBuilder {
     }
 }
 
-/// Bytes each tile delivers, so that everything received is delivered: in proportion to what it
-/// holds, rounded so that the sum is exact.
+/// Bytes that each tile delivers, in proportion to the bytes it holds, rounded so that the sum
+/// equals all bytes received.
 fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<Bytes> {
     let received: Bytes = flows.iter().map(|flow| flow.received).sum();
     let held: Bytes = flows.iter().map(|flow| flow.sent).sum();
@@ -185,21 +187,22 @@ fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<Bytes> {
     let share = |flow: &OperandExchangeFlow| {
         let start = before;
         before += flow.sent;
-        // Differences of rounded running sums add up to the total, rounded shares would not.
+        // Differences of rounded running sums add up to the total, whereas rounded shares would
+        // not.
         let at = |sum: Bytes| received.share(sum.0, held.0.max(1));
         at(before) - at(start)
     };
     flows.iter().map(share).collect()
 }
 
-/// Values of tiles from 0 on, run-length encoded.
+/// Run-length encodes values of tiles from 0 on.
 pub(crate) fn tile_runs_of<T: Clone + PartialEq>(
     values: impl IntoIterator<Item = Option<T>>,
 ) -> TileRuns<T> {
     TileRuns::from_tiles(TileId(0), values)
 }
 
-/// One vertex of a kind on every tile where `present` says so.
+/// One vertex of a type on every tile with a nonzero value in `present`.
 pub(crate) fn vertex_on(
     vertex_type: String,
     present: impl IntoIterator<Item = u64>,

@@ -1,5 +1,5 @@
-//! The pooling vertex: what its workers do for a box of results (poplibs lib/popnn/
-//! PoolVertices.cpp), and their cycles (lib/popnn/PerformanceEstimation.hpp).
+//! Pooling vertex: the work of its workers for a box of results (poplibs
+//! lib/popnn/PoolVertices.cpp), and their cycles (lib/popnn/PerformanceEstimation.hpp).
 
 use super::pool_axis::PoolAxis;
 use super::{PoolingPass, PoolingType};
@@ -8,7 +8,7 @@ use crate::targets::WORKERS;
 use std::ops::Range;
 use tilescope_report::units::Cycles;
 
-/// A box of results that one tile makes.
+/// Box of results that one tile computes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PoolOutputBox {
     pub batch: u64,
@@ -20,19 +20,19 @@ pub(crate) struct PoolOutputBox {
 }
 
 impl PoolOutputBox {
-    /// Results of one channel of one sample.
+    /// Number of results of one channel of one sample.
     pub(crate) fn results(&self) -> u64 {
         self.field.iter().map(|range| range.end - range.start).product()
     }
 }
 
-/// The work of one worker: rows, and runs of results that take one position of a window each.
+/// Work of one worker: rows, and runs of results for one position of a window each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PoolWorkList {
-    /// Rows, whole or in part.
+    /// Number of rows, whole or in part.
     pub rows: u64,
     pub runs: u64,
-    /// Results of all runs, less one a run: repeats of the inner loop.
+    /// Results of all runs minus one per run: repeats of the inner loop.
     pub repeats: u64,
 }
 
@@ -47,9 +47,9 @@ impl PoolWorkList {
 /// Cycles to unpack a compressed pointer.
 const UNPACK_CYCLES: u64 = 2;
 
-/// Tile cycles of a vertex whose workers have these lists and set `results` results to start with
-/// (`getPoolingCycles`; rows and vectors as `poolVertexCyclesPerRow` and
-/// `poolVertexCyclesPerVector` count them).
+/// Tile cycles of a vertex whose workers have these lists and initialise `results` results
+/// (`getPoolingCycles`; rows and vectors are counted as in `poolVertexCyclesPerRow` and
+/// `poolVertexCyclesPerVector`).
 pub(super) fn cycles(
     pass: PoolingPass,
     groups: u64,
@@ -70,7 +70,7 @@ fn worker_cycles(
     list: PoolWorkList,
 ) -> u64 {
     let maxima_backward = pass.kind == PoolingType::Max && pass.backward;
-    // Results are set to their start value by all workers evenly, whatever their work lists.
+    // All workers initialise the results in equal shares, regardless of their worklists.
     let initialised = results * vectors / WORKERS;
     let start = 4 + 2 + 2 + 7 + 2 + UNPACK_CYCLES + (4 + initialised) * groups + 6 + UNPACK_CYCLES;
     if list.rows == 0 {
@@ -79,7 +79,7 @@ fn worker_cycles(
     let scale = if pass.kind == PoolingType::Max { 1 } else { 2 };
     let pointers = if maxima_backward { 6 + 2 * UNPACK_CYCLES } else { 0 };
     let prologue = 2 + scale + pointers + 3 + 2 + 2 * UNPACK_CYCLES + 1;
-    // A first repeat and every further one.
+    // Cycles of the first repeat and of every further one.
     let (first, further) = match (pass.kind, maxima_backward) {
         (_, true) => (7, 5),
         (PoolingType::Max, false) => (4, 3),
@@ -97,19 +97,22 @@ fn worker_cycles(
 
 /// Results of each worker of a box, in memory order.
 fn shares(results: u64) -> impl Iterator<Item = Range<u64>> {
-    // By results, never by positions of the window: a result that two workers add to would be lost.
+    // The split is by results, never by positions of the window: a result that two workers update
+    // would be lost.
     (0..WORKERS).map(move |worker| worker * results / WORKERS..(worker + 1) * results / WORKERS)
 }
 
-/// The share of a worker by rows: parts of a row at its ends, and whole rows between.
+/// Share of a worker in rows: parts of a row at its ends, and whole rows between.
 struct PoolWorkerRows {
     parts: [Option<(u64, Range<u64>)>; 2],
     whole: Range<u64>,
 }
 
 fn rows(share: Range<u64>, columns: u64) -> PoolWorkerRows {
-    let (first, last) = (share.start / columns, share.end / columns);
-    let (from, to) = (share.start % columns, share.end % columns);
+    let first = share.start / columns;
+    let last = share.end / columns;
+    let from = share.start % columns;
+    let to = share.end % columns;
     if first == last {
         let part = (from < to).then_some((first, from..to));
         return PoolWorkerRows { parts: [part, None], whole: 0..0 };
@@ -119,7 +122,7 @@ fn rows(share: Range<u64>, columns: u64) -> PoolWorkerRows {
     PoolWorkerRows { parts: [head, tail], whole: first + u64::from(from > 0)..last }
 }
 
-/// Worklists by sizes alone, as the planner estimates them: every position of a window counts.
+/// Worklists from sizes alone, as the planner estimates them. Every position of a window counts.
 pub(crate) fn planned_lists(
     batch: u64,
     field: [u64; 3],
@@ -138,7 +141,8 @@ pub(crate) fn planned_lists(
         for (_, columns) in rows.parts.into_iter().flatten() {
             list.add(part(columns.end - columns.start));
         }
-        let (row, count) = (part(width), rows.whole.end - rows.whole.start);
+        let row = part(width);
+        let count = rows.whole.end - rows.whole.start;
         list.add(PoolWorkList {
             rows: count,
             runs: count * row.runs,
@@ -148,7 +152,7 @@ pub(crate) fn planned_lists(
     })
 }
 
-/// The worklists of a box: only positions of a window that have an operand.
+/// Worklists of a box, with only the window positions that have an operand.
 pub(crate) fn lists(
     pass: PoolingPass,
     axes: [PoolAxis; 3],
@@ -172,8 +176,8 @@ pub(crate) fn lists(
             .count() as u64
     };
     let row = |row: u64, (runs, repeats): (u64, u64)| {
-        // A position of the window has a run in this row only if its row and plane have an operand:
-        // padding takes no cycles.
+        // A position of the window has a run in this row only if its row and plane have an operand.
+        // Padding takes no cycles.
         let reached = reached(vertical, lines.start + row % height)
             * reached(across, planes.start + row / height % depth);
         let rows = u64::from(reached * runs > 0);
@@ -214,7 +218,7 @@ mod tests {
         let axes = [PoolAxis::NONE, axis(6, 3, 1, 1), axis(6, 3, 1, 1)];
         let pass = PoolingPass { kind: PoolingType::Max, backward: false };
         let lists = lists(pass, axes, &piece(axes, false, 1));
-        // One row of six results a worker; the first and last row see two rows of the window.
+        // One row of six results per worker. The first and last rows cover two rows of the window.
         assert_eq!(lists.iter().map(|list| list.runs).collect::<Vec<_>>(), [6, 9, 9, 9, 9, 6]);
     }
 
