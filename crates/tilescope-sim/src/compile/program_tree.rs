@@ -1,4 +1,4 @@
-//! The program tree: control programs, the functions they call, and the loops around them.
+//! The program tree: control programs, the functions that they call, and the loops around them.
 
 use super::fragment_items::{FragmentItem, for_each_leaf};
 use super::fragments::{PassFragments, StageFragment, pass_name};
@@ -23,12 +23,12 @@ use tilescope_report::{
     TrainingPass,
 };
 
-/// The pieces that a program is made of.
+/// The parts that a program consists of.
 #[derive(Debug)]
 pub struct ProgramParts {
-    /// What each stage does in each pass.
+    /// The work of each stage in each pass.
     pub fragments: Vec<StageFragment>,
-    /// Copies before the program starts: they tell the device which program to run.
+    /// Copies before the program starts, which select the program that the device runs.
     pub prologue: ProgramPrologue,
     /// Copies from the host.
     pub host_inputs: Vec<HostStreamCopy>,
@@ -44,14 +44,14 @@ pub struct ProgramParts {
 /// The first steps of every run.
 #[derive(Debug)]
 pub struct ProgramPrologue {
-    /// Two control copies.
+    /// The two control copies.
     pub copies: Vec<HostStreamCopy>,
-    /// The exchange that sends the choice of the program to all tiles.
+    /// The exchange that broadcasts the selected program to all tiles.
     pub broadcast: Vec<FragmentItem>,
 }
 
 impl ProgramParts {
-    /// All that runs works, in sequences.
+    /// All item sequences that run works.
     fn sequences(&self) -> Vec<&[FragmentItem]> {
         let fragments =
             self.fragments.iter().flat_map(|of| [&of.io_loads[..], &of.remote_loads, &of.items]);
@@ -62,7 +62,7 @@ impl ProgramParts {
         broadcast.chain(fragments).chain(copies).chain(local).collect()
     }
 
-    /// Notes how often the most frequent program of each operation runs in one execution.
+    /// Sets the number of runs of the most frequent program of each operation in one execution.
     pub(super) fn note_inner_runs(
         &self,
         programs: &[ProgramNode],
@@ -77,16 +77,17 @@ impl ProgramParts {
         self.sequences().into_iter().for_each(|items| for_each_leaf(items, 1, &mut note));
     }
 
-    /// What a stage does in a pass.
+    /// The work of a stage in a pass.
     pub(crate) fn fragment(&self, stage: usize, pass: TrainingPass) -> Option<&StageFragment> {
         self.fragments.iter().find(|fragment| fragment.stage == stage && fragment.pass == pass)
     }
 }
 
-/// Makes all fragments and copies, and the tree over them: its root comes with them.
+/// Makes all fragments and copies, and the tree over them. Returns the parts and the root of the
+/// tree.
 ///
-/// Liveness steps count in the order in which things are made here, which is the order of the
-/// compiled program with loop bodies once.
+/// Liveness steps are numbered in the order in which items are made here, which is the order of the
+/// compiled program with each loop body once.
 pub(super) fn assemble(builder: &mut ProgramBuilder) -> (ProgramParts, ProgramId) {
     let plan = builder.plan;
     let stages = plan.placement.stages.len();
@@ -130,7 +131,7 @@ pub(super) fn assemble(builder: &mut ProgramBuilder) -> (ProgramParts, ProgramId
     (parts, root)
 }
 
-/// A sync for each part of a host call that the IPUs wait for.
+/// Adds a sync for each part of a host call that the IPUs wait for.
 fn host_call_syncs(spec: &Spec, tables: &mut ProgramTables) -> BTreeMap<HostCallPart, ProgramId> {
     let host = &spec.options.host;
     let has_loader = !matches!(host.loader, DataLoaderMode::None | DataLoaderMode::Synthetic);
@@ -147,15 +148,15 @@ fn host_call_syncs(spec: &Spec, tables: &mut ProgramTables) -> BTreeMap<HostCall
     waited_for.map(sync).collect()
 }
 
-/// Whether one replica can be done before another: their hosts are not as fast, or are waited for by
-/// each of them alone.
+/// Returns true if one replica can finish before another: their hosts differ in speed, or each
+/// replica waits for its host alone.
 fn replicas_may_differ(spec: &Spec) -> bool {
     let options = &spec.options;
     options.replication_factor > 1
         && (options.slow_instances() > 0 || options.sync_replicas_independently)
 }
 
-/// Rows of a field for several IPUs are one copy, with one sync before it.
+/// Makes the copies of the rows of a field for several IPUs share one sync.
 fn share_sync(copies: &mut [HostStreamCopy]) {
     let mut syncs: BTreeMap<String, ProgramId> = BTreeMap::new();
     for copy in copies {
@@ -167,8 +168,8 @@ fn share_sync(copies: &mut [HostStreamCopy]) {
     }
 }
 
-/// Every run begins with two small copies from the host that say which program to run, and an
-/// exchange that tells all tiles.
+/// Adds the start of every run: two small copies from the host that select the program to run, and
+/// an exchange that broadcasts the selection to all tiles.
 fn prologue(builder: &mut ProgramBuilder) -> ProgramPrologue {
     let word = TileRuns::uniform(TileRange::first_tiles(1), Bytes(4));
     let mut copies = vec![
