@@ -198,7 +198,7 @@ fn prologue(builder: &mut ProgramBuilder) -> ProgramPrologue {
     ProgramPrologue { copies, broadcast }
 }
 
-/// Bytes of a seed of the random number generators, on so many tiles.
+/// Bytes of a seed of the random number generators, on each of `tiles` tiles.
 fn seed(tiles: u32) -> TileRuns<Bytes> {
     TileRuns::uniform(TileRange::first_tiles(tiles), Bytes(8))
 }
@@ -223,7 +223,7 @@ fn set_seed(builder: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
     builder.tables.work(None, "random", ipu, &OperationWork::of_phases(phases)).items
 }
 
-/// The tree over the pieces of a program.
+/// The program tree while it is built from the parts of a program.
 struct ProgramTree<'a> {
     plan: &'a ProgramPlan<'a>,
     tables: &'a mut ProgramTables,
@@ -264,7 +264,7 @@ impl<'a> ProgramTree<'a> {
         self.outline.nodes(self.tables, items)
     }
 
-    /// The main program: prologue, switch, and the loops of the schedule.
+    /// Builds the main program: prologue, switch, and the loops of the schedule.
     fn control_program(mut self) -> ProgramId {
         let parts = self.parts;
         let mut children: Vec<ProgramId> =
@@ -286,7 +286,7 @@ impl<'a> ProgramTree<'a> {
         tables.group(ProgramKind::Sequence, "Engine::run", children)
     }
 
-    /// The slots of one iteration: equal neighbours become a repeat.
+    /// Builds the slots of one iteration. Equal neighbours become a repeat.
     fn slots(&mut self) -> Vec<ProgramId> {
         let mut nodes: Vec<ProgramId> = Vec::new();
         let mut known: BTreeMap<String, ProgramId> = BTreeMap::new();
@@ -313,8 +313,8 @@ impl<'a> ProgramTree<'a> {
         nodes
     }
 
-    /// One slot: copies from the host, turns, copies to the host, copies between IPUs, and the
-    /// updates of the stages whose phase ends with it.
+    /// Builds one slot: copies from the host, turns, copies to the host, copies between IPUs, and
+    /// the updates of the stages whose phase ends with the slot.
     fn slot(&mut self, slot: &ScheduleSlot, updates_behind: &[usize]) -> ProgramId {
         let parts = self.parts;
         let works = |stage: usize, pass: TrainingPass| {
@@ -366,15 +366,15 @@ impl<'a> ProgramTree<'a> {
         self.tables.group(ProgramKind::Sequence, "", children)
     }
 
-    /// A call of what a stage does in a pass.
+    /// Adds a call of the work of a stage in a pass.
     fn call_of(&mut self, stage: usize, pass: TrainingPass) -> Option<ProgramId> {
         let is_it = |of: &StageFragment| of.stage == stage && of.pass == pass;
         let fragment = self.parts.fragments.iter().position(is_it)?;
         Some(self.call(fragment))
     }
 
-    /// The syncs and steps of exchanges with the host that happen together: a sync for each part of
-    /// GS2 that they are of.
+    /// The syncs and steps of simultaneous exchanges with the host, with one sync for each part of
+    /// GS2 that they belong to.
     fn host_steps(&self, group: &[HostExchange]) -> Vec<ProgramId> {
         let mut steps = Vec::new();
         let mut synced: Vec<IpuId> = Vec::new();
@@ -388,20 +388,20 @@ impl<'a> ProgramTree<'a> {
         steps
     }
 
-    /// A call of the function of a fragment.
+    /// Adds a call of the function of a fragment.
     fn call(&mut self, fragment: usize) -> ProgramId {
         let function = self.functions[fragment];
         let name = self.tables.programs[function.index()].name.clone();
         self.tables.group(ProgramKind::Call, &name, vec![function])
     }
 
-    /// A loop, or the body itself where it runs once.
+    /// Adds a loop, or returns the body itself if it runs once.
     fn repeat(&mut self, times: u64, body: ProgramId) -> ProgramId {
         if times == 1 { body } else { self.tables.repeat(times, body) }
     }
 }
 
-/// What tells slots apart in the program: who works, not on which micro-batch.
+/// The identity of a slot in the program: the stages that work, without their micro-batches.
 fn slot_signature(slot: &ScheduleSlot) -> String {
     let turns: Vec<String> =
         slot.turns.iter().map(|turn| format!("{} {:?}", turn.stage, turn.pass)).collect();

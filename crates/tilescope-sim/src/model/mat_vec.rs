@@ -1,5 +1,5 @@
-//! A matrix times a vector, both streamed from the host, in codelets of one's own: the program of
-//! Poplar's tutorial on it (graphcore/examples tut6_matrix_vector_opt).
+//! A matrix times a vector, both streamed from the host, with custom codelets: the program of
+//! Poplar's tutorial on the subject (graphcore/examples tut6_matrix_vector_opt).
 
 use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphBuilder, GraphError, ModelGraph};
@@ -12,7 +12,7 @@ const SIZES: &[SpecKey] = &[
     size("model.columns", "1000", "Columns of the matrix, values of the vector"),
 ];
 
-/// `result = matrix . vector`.
+/// `result = matrix . vector`, with custom codelets.
 pub(crate) const MODEL: ModelDef = ModelDef {
     name: "mat_vec",
     about: "A float matrix times a vector, matrix[rows,columns] . vector, with codelets of one's own",

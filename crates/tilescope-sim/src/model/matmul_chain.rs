@@ -1,4 +1,4 @@
-//! Two matmuls in a row on tensors that are already on the device: the program of the Poplar
+//! Two consecutive matmuls on tensors that are already on the device: the program of the Poplar
 //! profiling tutorial (graphcore/examples tut4_profiling).
 
 use super::{ModelDef, ModelSpec, size};
@@ -14,7 +14,7 @@ const SIZES: &[SpecKey] = &[
     size("model.p", "200", "Columns of the third matrix"),
 ];
 
-/// `m5 = (m1 . m2) . m3`.
+/// `m5 = (m1 . m2) . m3` on resident tensors.
 pub(crate) const MODEL: ModelDef = ModelDef {
     name: "matmul_chain",
     about: "Two matrix products in a row, m1[m,k] . m2[k,n] . m3[n,p], on resident tensors",

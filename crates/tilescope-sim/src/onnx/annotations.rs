@@ -1,6 +1,6 @@
-//! PopART's attributes of single nodes: `__available_memory`, `__partials_type` and the like mean
-//! what they mean there (popart willow/include/popart/names.hpp, builder.hpp). Those of stages,
-//! IPUs and phases are read where blocks are made.
+//! PopART's attributes of single nodes: `__available_memory`, `__partials_type` and others have the
+//! same meaning as in PopART (popart willow/include/popart/names.hpp, builder.hpp). The attributes
+//! of stages, IPUs and phases are read where blocks are made.
 
 use crate::graph::{GraphError, ImportProblem, NodeOptions, NodeRecomputation, OutputLocation};
 use crate::poplin::matmul::MatMulSerializationMode;
@@ -18,7 +18,7 @@ const SERIALIZE_FACTOR: &str = "__serialize_matmul_factor";
 const RECOMPUTE: &str = "__recompute_output_in_backward_pass";
 const LOCATION: &str = "__output_tensor_location";
 
-/// Attributes that are followed: here, or where blocks are made.
+/// The supported attributes, which are read here or where blocks are made.
 const FOLLOWED: [&str; 10] = [
     MEMORY,
     PARTIALS,
@@ -32,20 +32,20 @@ const FOLLOWED: [&str; 10] = [
     "__execution_phase",
 ];
 
-/// What PopART's attributes begin with.
+/// The prefix of PopART's attributes.
 const PREFIX: &str = "__";
 
 /// `TensorStorage::OnChip` and `TensorStorage::OffChip` (popart
 /// willow/include/popart/tensorlocation.hpp).
 const ON_CHIP: i64 = 0;
 const OFF_CHIP: i64 = 1;
-/// `TileSet::IO`
+/// `TileSet::IO` of PopART.
 const IO_TILES: i64 = 1;
 
-/// What the nodes of a file say of themselves.
+/// The attributes of the nodes of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Annotations {
-    /// Of the nodes that say anything.
+    /// The options of the nodes that have attributes, by node.
     options: HashMap<usize, NodeOptions>,
     /// Attribute -> nodes that have it, of those that are not followed.
     pub ignored: BTreeMap<String, u64>,
