@@ -1,9 +1,9 @@
-//! Blocks by narrow places: positions between nodes that one tensor crosses.
+//! Blocks from narrow places: positions between nodes that only one tensor crosses.
 
 use super::{MOST_BLOCKS, NodeBlocks, cost};
 use tilescope_onnx::{OnnxGraph, ValueSource};
 
-/// A block for each stretch between narrow places, small ones joined with the one before.
+/// Makes a block for each range between narrow places. Small ones join the one before.
 pub(super) fn find(file: &OnnxGraph) -> NodeBlocks {
     let count = file.nodes.len();
     let mut last_reader: Vec<usize> = (0..count).collect();

@@ -33,7 +33,7 @@ pub(super) const OPS: &[OpBuilder] = &[
     composed("ThresholdedRelu", thresholded),
 ];
 
-/// `above . max(x, 0) + min(below . (e^(inside x) - 1), 0)`
+/// `above . max(x, 0) + min(below . (e^(inside x) - 1), 0)` for each element.
 fn exponential_unit(
     node: &mut NodeImport,
     [inside, below, above]: [f64; 3],
@@ -77,7 +77,7 @@ fn softsign(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// A slope of its own below zero, for each channel or element.
+/// Applies a separate slope below zero for each channel or element.
 fn sloped(node: &mut NodeImport) -> Result<(), GraphError> {
     let (x, slope) = (node.input(0)?, node.input(1)?);
     let slope = node.cast("slope/type", slope, node.ty(x).dtype)?;
@@ -87,7 +87,7 @@ fn sloped(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// Where the magnitude of x is above `lambd`, x less `bias`; else zero.
+/// `x` minus `bias` with the sign of x if the magnitude of x is above `lambd`, otherwise zero.
 fn shrink(node: &mut NodeImport) -> Result<(), GraphError> {
     let (bound, bias) = (node.float("lambd", 0.5)?, node.float("bias", 0.0)?);
     let x = node.input(0)?;
@@ -102,7 +102,7 @@ fn shrink(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// x above a bound, else zero.
+/// `x` if it is above a bound, otherwise zero.
 fn thresholded(node: &mut NodeImport) -> Result<(), GraphError> {
     let bound = node.float("alpha", 1.0)?;
     let x = node.input(0)?;

@@ -1,4 +1,4 @@
-//! Normalisation.
+//! Normalisation operators.
 
 use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
@@ -29,8 +29,9 @@ pub(super) const OPS: &[OpBuilder] = &[
     composed("SimplifiedLayerNormalization", rms_norm),
 ];
 
-/// In a trained model popnn's statistics over the batch; else a scale and a shift per channel, made
-/// of the running statistics (popart willow/src/popx/op/batchnormx.cpp).
+/// Builds a batch norm. A trained model uses popnn's statistics over the batch. Otherwise it is a
+/// scale and a shift per channel, derived from the running statistics (popart
+/// willow/src/popx/op/batchnormx.cpp).
 fn batch_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);
@@ -58,7 +59,7 @@ fn batch_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// A running statistic: it is on the device and no optimiser changes it.
+/// The tensor of a running statistic, which is on the device and is not changed by an optimiser.
 fn statistic(node: &mut NodeImport, value: ValueId) -> Result<TensorId, GraphError> {
     if let Some(known) = node.importer.tensors[value.index()] {
         return Ok(known);
@@ -78,7 +79,7 @@ fn group_norm(node: &mut NodeImport, groups: u64) -> Result<(), GraphError> {
     let (x, scale, shift) = (node.input(0)?, node.input(1)?, node.input(2)?);
     let shape = node.shape(x);
     let channels = shape.get(1).copied().unwrap_or(1);
-    // popnn's norm has fields of two dimensions; before opset 21 a scale is per group.
+    // popnn's norm has fields of two dimensions. Before opset 21 there is a scale per group.
     let field: u64 = shape.iter().skip(2).product();
     let samples = shape.first().copied().unwrap_or(1);
     let as_field = node.reshape("field", x, &[samples, channels, field, 1])?;
@@ -94,7 +95,7 @@ fn group_norm(node: &mut NodeImport, groups: u64) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// The values of the axes from `axis` on as one axis.
+/// Merges the axes from `axis` on into one axis.
 fn rows(node: &mut NodeImport, x: TensorId) -> Result<(TensorId, u64), GraphError> {
     let shape = node.shape(x);
     let axis = node.axis(node.int("axis", -1)?, shape.len())?;
@@ -106,7 +107,7 @@ fn rows(node: &mut NodeImport, x: TensorId) -> Result<(TensorId, u64), GraphErro
 fn layer_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let (x, channels) = rows(node, x)?;
-    // popnn takes scale and shift in any case: ones and zeros where the file has none.
+    // popnn always requires scale and shift: ones and zeros if the file has none.
     let dtype = node.ty(x).dtype;
     let mut affine = [x; 2];
     for (part, tensor) in affine.iter_mut().enumerate() {
@@ -121,7 +122,7 @@ fn layer_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// x / sqrt(mean(x^2) + epsilon) . scale, step by step: popnn has no such norm.
+/// Builds `x / sqrt(mean(x^2) + epsilon) . scale` step by step, because popnn has no such norm.
 fn rms_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let (x, channels) = rows(node, x)?;
@@ -129,7 +130,7 @@ fn rms_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let sum = ReduceOp::new(ReduceOperation::SquareAdd, vec![1]);
     let sum = match node.importer.settings.training {
         false => node.apply("squareSum", sum, &[x])?,
-        // The gradient goes through the square.
+        // The gradient passes through the square.
         true => {
             let square = node.apply("square", UnaryOp(UnaryOpType::Square), &[x])?;
             node.apply("sum", ReduceOp::new(ReduceOperation::Add, vec![1]), &[square])?
@@ -148,7 +149,7 @@ fn rms_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// x divided by the sum of magnitudes, or by the root of the sum of squares, along an axis.
+/// Divides `x` by the sum of magnitudes, or by the root of the sum of squares, along an axis.
 fn lp_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let mut shape = node.shape(x);
@@ -164,8 +165,8 @@ fn lp_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// x / (bias + alpha . mean of squares over neighbouring channels)^beta: the mean is a pooling
-/// along the channels, as popart composes it (willow/src/popx/op/lrnx.cpp).
+/// Builds `x / (bias + alpha . mean of squares over neighbouring channels)^beta`. The mean is a
+/// pooling along the channels, as popart composes it (willow/src/popx/op/lrnx.cpp).
 fn local_response_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);
@@ -189,7 +190,8 @@ fn local_response_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// x without its mean over its deviation, along some axes: all but the channels where none is named.
+/// Subtracts the mean of `x` and divides by its deviation, along some axes: all but the channels if
+/// none is named.
 fn mean_variance_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);
