@@ -18,7 +18,7 @@ pub fn refused_nodes(graph: &OnnxGraph) -> Vec<(usize, String)> {
     for (at, node) in graph.nodes.iter().enumerate() {
         let mut import = NodeImport { importer: &mut importer, node };
         let Some(builder) = build::find(node) else {
-            // What reads its results goes on from their shapes.
+            // Readers of its results are checked with their shapes.
             let _ = build::build_unknown(&mut import);
             continue;
         };

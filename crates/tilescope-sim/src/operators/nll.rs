@@ -9,7 +9,7 @@ use crate::popnn::push_nll_loss;
 use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::shape::TensorInfo;
 
-/// Mean negative log-probability of the labels. Operands: log-probabilities `[batch, classes]`
+/// The mean negative log-probability of the labels. Operands: log-probabilities `[batch, classes]`
 /// and labels `[batch]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NllOp;
@@ -50,7 +50,7 @@ impl Operator for NllOp {
     }
 }
 
-/// `- one_hot(labels) / batch`
+/// The gradient `- one_hot(labels) / batch`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct NllGradOp {
     ty: TensorInfo,

@@ -1,4 +1,4 @@
-//! A stretch of one axis: a view.
+//! A range of one axis: a view.
 
 use super::{
     GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
@@ -51,7 +51,7 @@ impl Operator for SliceOp {
     }
 }
 
-/// The gradient of a slice in its place, zeros around it.
+/// The gradient of a slice in its place, with zeros around it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SliceGradOp {
     slice: SliceOp,

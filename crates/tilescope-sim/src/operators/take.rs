@@ -1,6 +1,6 @@
-//! Elements of one axis at given places: slices with a step, reversed axes, images enlarged by
-//! repetition, reflected edges (Poplar's `slice`, `subSample`, `reverse`, `upsample` and `concat` of
-//! slices, then a copy).
+//! Elements at given positions of one axis: slices with a step, reversed axes, images enlarged by
+//! repetition, reflected edges (Poplar's `slice`, `subSample`, `reverse`, `upsample` and `concat`
+//! of slices, then a copy).
 
 use super::{
     GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
@@ -12,8 +12,7 @@ use crate::popops::relayout;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::TensorInfo;
 
-/// The elements whose index along `axis` is the first of `indices`, then those of the second, and
-/// so on.
+/// The elements with the first of `indices` along `axis`, then those with the second, and so on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TakeOp {
     /// Axis that the indices count along.
