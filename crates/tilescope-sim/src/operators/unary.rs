@@ -41,7 +41,7 @@ impl Pointwise for UnaryOp {
                 backward.apply("grad", ScaleOp::by(0.5), &[ratio])?
             }
             UnaryOpType::Rsqrt => {
-                // -y^3 / 2 = -y / (2 x)
+                // `-y^3 / 2 = -y / (2 x)`
                 let ratio = apply("grad/ratio", BinaryOp::DIVIDE, [y, x])?;
                 let slope = backward.apply("grad/slope", ScaleOp::by(-0.5), &[ratio])?;
                 backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
@@ -61,13 +61,13 @@ impl Pointwise for UnaryOp {
                 backward.apply("grad", Self(UnaryOpType::Negate), &[product])?
             }
             UnaryOpType::Tan => {
-                // 1 + tan^2 x
+                // `1 + tan^2 x`
                 let square = backward.apply("grad/square", Self(UnaryOpType::Square), &[y])?;
                 let slope = backward.apply("grad/slope", ScalarOp::add(1.0), &[square])?;
                 backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
             }
             UnaryOpType::Asin => {
-                // 1 / sqrt(1 - x^2)
+                // `1 / sqrt(1 - x^2)`
                 let square = backward.apply("grad/square", Self(UnaryOpType::Square), &[x])?;
                 let negated =
                     backward.apply("grad/negate", Self(UnaryOpType::Negate), &[square])?;
@@ -76,7 +76,7 @@ impl Pointwise for UnaryOp {
                 backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
             }
             UnaryOpType::Erf => {
-                // 2 / sqrt(pi) e^(-x^2)
+                // `2 / sqrt(pi) e^(-x^2)`
                 let square = backward.apply("grad/square", Self(UnaryOpType::Square), &[x])?;
                 let negated =
                     backward.apply("grad/negate", Self(UnaryOpType::Negate), &[square])?;

@@ -1,4 +1,4 @@
-//! A key of a spec: form, default, meaning, and the names other frameworks give it.
+//! A key of a spec: form, default, meaning, and its names in other frameworks.
 
 use super::value::SpecValue;
 use std::borrow::Cow;
@@ -6,22 +6,22 @@ use std::borrow::Cow;
 /// A key of a spec.
 #[derive(Clone, Debug)]
 pub struct SpecKey {
-    /// Dotted path: `options.gradient_accumulation`.
+    /// The dotted path, such as `options.gradient_accumulation`.
     pub path: Cow<'static, str>,
-    /// What values it takes.
+    /// The values that the key accepts.
     pub value_type: SpecKeyType,
-    /// Words of earlier versions that it still takes.
+    /// Words of earlier versions that the key still accepts.
     pub(crate) renamed: &'static [Renamed],
-    /// Value in effect where the user sets none, as TOML; empty where there is none.
+    /// The value in effect if the user sets none, as TOML. Empty if there is none.
     pub default: Cow<'static, str>,
-    /// What it means, one sentence.
+    /// The meaning in one sentence.
     pub about: Cow<'static, str>,
-    /// What else is known about it.
+    /// Additional information.
     pub notes: KeyNotes,
 }
 
 impl SpecKey {
-    /// A key that belongs to one model.
+    /// Makes a key that belongs to one model.
     pub(crate) const fn of_model(
         path: &'static str,
         value_type: SpecKeyType,
@@ -40,11 +40,10 @@ impl SpecKey {
         }
     }
 
-    /// A value as somebody writes it, in the one way it is written as TOML: `loops` becomes
-    /// `"loops"`.
+    /// Normalises a value as a user writes it to its TOML form: `loops` becomes `"loops"`.
     ///
     /// # Errors
-    /// What was expected instead.
+    /// Returns a description of the expected values.
     pub fn read(&self, written: &str) -> Result<String, WrongSpecValueError> {
         let is_text = matches!(self.value_type, SpecKeyType::Text);
         let mut value = SpecValue::written(written, is_text);
@@ -56,13 +55,13 @@ impl SpecKey {
         Ok(self.value_type.accept(&value)?.to_string())
     }
 
-    /// What other programs call it, in one line; empty where none knows it.
+    /// The names in other programs, in one line. Empty if no program has the key.
     pub fn known_as(&self) -> String {
         let names: Vec<&str> = self.notes.names.iter().map(|(_, name)| &**name).collect();
         names.join("; ")
     }
 
-    /// True if other programs call it so: `enableSyntheticData`, however it is spelt.
+    /// True if other programs use this name, in any spelling: `enableSyntheticData`.
     fn is_called(&self, word: &str) -> bool {
         let is_part = |sign: char| sign.is_alphanumeric() || sign == '_';
         let names = self.notes.names.iter().flat_map(|(_, name)| name.split(|sign| !is_part(sign)));
