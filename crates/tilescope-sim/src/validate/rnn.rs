@@ -16,8 +16,8 @@ pub(crate) fn gru(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmark
     layer(RnnCellType::Gru, config, chip)
 }
 
-/// The passes that are run. The order of the cells only names the parts of the weights. Backward
-/// passes alone need what the forward pass kept: the tools run it before.
+/// Builds the passes that are run. The order of the cells only names the parts of the weights.
+/// Backward passes need the values that the forward pass kept, so the tools run it first.
 fn layer(
     cell: RnnCellType,
     config: &RowConfig,
