@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_blocks_do_is_counted() {
+    fn block_costs_include_stashes() {
         let overrides = ["options.device_iterations=1".to_owned()];
         let spec = Spec::build(&SpecSource::find("mnist_pipeline", &overrides).expect("bundled"));
         let spec = spec.expect("valid");

@@ -33,8 +33,7 @@ impl ActivationOp {
         [x, y]: [TensorId; 2],
         gradient: TensorId,
     ) -> Result<TensorId, GraphError> {
-        // popnn needs the input of functions that read their operand twice, and the output of all
-        // others.
+        // popnn needs the input of functions that are not injective, and the output of all others.
         let known = if self.0.gradient_needs_input() { x } else { y };
         backward.apply("grad", ActivationGradOp(self.0), &[known, gradient])
     }

@@ -102,8 +102,8 @@ fn first_run(
     (trace_bars, length, samples_ready)
 }
 
-/// Runs the program without keeping its steps. Returns the number of steps, and the time that a
-/// call waits for the loader.
+/// Runs the program without keeping its steps. The summary has the number of bars in a trace, and
+/// the time that a call waits for the loader.
 pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
     let costs = LeafCostTable::new(compiled);
     let (mut trace_bars, mut length, samples_ready) = first_run(compiled, spec, &costs);

@@ -108,7 +108,7 @@ fn a_pipeline_without_accumulation_updates_after_every_backward_pass() {
 }
 
 #[test]
-fn a_pipeline_says_which_account_of_its_schedule_it_follows() {
+fn the_report_names_the_source_of_the_pipeline_schedule() {
     let noted = |convention: &str| {
         let set = format!("options.stash_convention={convention}");
         run_spec("mnist_pipeline", &["options.device_iterations=1", &set]).0.compilation.notes

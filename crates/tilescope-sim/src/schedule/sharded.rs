@@ -33,7 +33,7 @@ pub(crate) fn sharded_slots(
 }
 
 /// Returns the slots of each pass of a phase, of `slots` slots in all. `phases` are ranges of
-/// steps, each of which has one slot in [`sharded_slots`]. The passes go forward through the
+/// steps. Each step has one slot in [`sharded_slots`]. The passes go forward through the
 /// phases, and in training backward again.
 pub(super) fn slots_of_phases(
     phases: &[Range<usize>],

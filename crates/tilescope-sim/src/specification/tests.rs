@@ -10,7 +10,7 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn every_bundled_spec_is_sane_and_has_a_line_about_it() {
+fn every_bundled_spec_is_valid_and_has_a_description() {
     for bundled in BUNDLED_SPECS {
         let source = SpecSource::find(bundled.name, &[]).expect("bundled");
         let spec = Spec::build(&source).unwrap_or_else(|error| panic!("{}: {error}", bundled.name));
@@ -44,7 +44,7 @@ fn every_key_accepts_its_default() {
 
 /// A default has a second, written form if its text differs from the TOML form.
 #[test]
-fn defaults_in_words_are_those_of_the_fields() {
+fn written_defaults_equal_those_of_the_fields() {
     let silent = spec("[model]\nname = \"mnist\"\n").expect("valid");
     for key in keys::KEYS.iter().filter(|key| !key.default.is_empty()) {
         let set = format!("{}={}", key.path, key.default);
@@ -58,7 +58,7 @@ fn defaults_in_words_are_those_of_the_fields() {
 }
 
 #[test]
-fn every_word_of_a_key_is_read_as_a_value_of_its_own() {
+fn every_word_of_a_key_is_a_distinct_value() {
     for key in keys::KEYS.iter() {
         let SpecKeyType::OneOf(words) = key.value_type else { continue };
         let read = words.iter().map(|word| {
@@ -125,7 +125,7 @@ fn the_schema_knows_every_key() {
 }
 
 #[test]
-fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
+fn errors_name_file_line_key_and_the_nearest_valid_word() {
     let cases = [
         (
             "[model]\nname = \"mnist\"\n[options]\ngradient_acumulation = 8\n",

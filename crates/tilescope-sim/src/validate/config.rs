@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read() {
+    fn words_are_parsed() {
         let config = RowConfig::parse("field=13,7 kernel=3 type=float bias=0").expect("sane");
         assert_eq!(config.field("field"), Ok(vec![13, 7]));
         assert_eq!(config.per_dimension("kernel", 1, 2), Ok(vec![3, 3]));

@@ -52,7 +52,7 @@ fn reshaped(graph: &mut GraphBuilder, name: &str, shape: Vec<u64>, of: TensorId)
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(12)))]
     #[test]
-    fn a_shuffle_moves_each_channel_once(
+    fn shuffled_channels_keep_their_bytes_and_elements(
         sizes in (1u64..5, 1u64..10, 1u64..12, 1u64..9).prop_map(<[u64; 4]>::from),
     ) {
         check_lowering(&shuffled(sizes), &format!("{sizes:?}"));

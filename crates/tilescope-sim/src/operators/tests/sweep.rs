@@ -15,7 +15,7 @@ const BATCHES: [u64; 4] = [1, 33, 2, 5];
 const ROWS: [u64; 4] = [2, 197, 7, 50];
 const COLUMNS: [u64; 6] = [65, 192, 3, 768, 13, 64];
 
-/// A multiple of the columns that give every row whole vectors of a tile's share.
+/// Rows with a multiple of this number of columns are whole vectors of a tile's share.
 const WHOLE_VECTORS: u64 = 64;
 
 /// The largest ratio of an operator's cycles to those on larger operands. poplibs' reductions of
