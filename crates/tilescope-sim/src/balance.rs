@@ -159,7 +159,8 @@ impl SplitSearch {
     /// Tries splits of a model until no faster one is found.
     fn over(lowered: &LoweredProgram) -> Result<Self, CompileError> {
         let source = lowered.source;
-        let (blocks, stages) = (source.graph.blocks.len(), stages_of(source));
+        let blocks = source.graph.blocks.len();
+        let stages = stages_of(source);
         let mut search = Self { tried: Vec::new(), firsts: 0 };
         search.try_parts(lowered, split_evenly(blocks, stages))?;
         search.try_parts(lowered, split_balanced(&lowered.block_costs(), stages))?;
@@ -169,7 +170,8 @@ impl SplitSearch {
         search.firsts = search.tried.len();
         loop {
             let best = search.best();
-            let (before, costs) = (best.cycles, best.block_costs.clone());
+            let before = best.cycles;
+            let costs = best.block_costs.clone();
             let balanced = split_balanced(&costs, stages);
             let longest = |parts: &Vec<Range<usize>>| -> Cycles {
                 let of_part = |part: &Range<usize>| costs[part.clone()].iter().sum::<Cycles>();
@@ -228,7 +230,8 @@ impl SplitSearch {
 fn neighbours(parts: &[Range<usize>]) -> Vec<Vec<Range<usize>>> {
     let mut found = Vec::new();
     for cut in 1..parts.len() {
-        let (before, behind) = (&parts[cut - 1], &parts[cut]);
+        let before = &parts[cut - 1];
+        let behind = &parts[cut];
         let places = [
             (before.len() > 1).then(|| before.end - 1),
             (behind.len() > 1).then(|| before.end + 1),
@@ -286,7 +289,8 @@ mod tests {
         let lowered = source.lower().expect("can be lowered");
         let program = lowered.program(placement, ProgramExtent::Run).expect("can be lowered");
         // Stashes add to the cost of the operations.
-        let (costs, operations) = (block_costs(&program, &source.graph), lowered.block_costs());
+        let costs = block_costs(&program, &source.graph);
+        let operations = lowered.block_costs();
         assert_eq!(costs.len(), 4);
         assert!(costs[..3].iter().zip(&operations).all(|(all, own)| all > own), "{costs:?}");
         assert_eq!(costs[3], operations[3], "the last stage goes back at once");

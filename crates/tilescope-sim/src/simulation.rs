@@ -108,8 +108,8 @@ impl<'a> Simulation<'a> {
     /// Returns [`SimulateError::Compile`], or [`SimulateError::TooLong`] before any long
     /// computation begins.
     pub fn compile(spec: &'a Spec, most_records: u64) -> Result<Self, SimulateError> {
-        let (accumulation, iterations) =
-            (spec.options.gradient_accumulation, spec.options.device_iterations);
+        let accumulation = spec.options.gradient_accumulation;
+        let iterations = spec.options.device_iterations;
         let allowed = |records: u64| {
             let forecast = RunForecast { records, layout: StepLayout::for_bars(records) };
             let too_long =

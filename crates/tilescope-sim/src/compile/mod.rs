@@ -222,7 +222,8 @@ pub(crate) enum ProgramExtent {
 impl LoweredProgram<'_> {
     /// Cycles of the forward and backward operations of each block, for one micro-batch.
     pub(crate) fn block_costs(&self) -> Vec<Cycles> {
-        let (graph, chip) = (&self.source.graph, &self.source.spec.target.chip);
+        let graph = &self.source.graph;
+        let chip = &self.source.spec.target.chip;
         let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
         for (node, lowered) in graph.nodes.iter().zip(&self.nodes) {
             if node.pass != TrainingPass::Update {
@@ -267,7 +268,8 @@ impl LoweredProgram<'_> {
         let (replica_rings, of_links) = rings.into_rings();
         let data_flows = flows.into_flows();
         let ProgramPlan { schedule, placement, system, .. } = plan;
-        let (target, chip) = (target(spec), &spec.target.chip);
+        let target = target(spec);
+        let chip = &spec.target.chip;
         let counts = GraphCounts {
             compute_sets: tables.compute_sets.len() as u64,
             vertices: count(&tables, |_| 1),
@@ -406,7 +408,8 @@ fn precisions_without_operations(spec: &Spec, graph: &ModelGraph) -> Vec<String>
 /// # Errors
 /// Returns an error if the spec requires the IPUs to share rows and the model has too few.
 fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
-    let (options, ipus) = (&spec.options, spec.target.ipus);
+    let options = &spec.options;
+    let ipus = spec.target.ipus;
     let has_rows = graph.has_rows_for(ipus);
     match options.domain_sharding {
         DomainSharding::None => Ok(false),

@@ -90,7 +90,8 @@ impl<'a> OperationTable<'a> {
             let types = program.graph.types(tensors).into_iter();
             types.map(|ty| ShapeDisplay(&ty.shape).to_string()).collect()
         };
-        let (operands, results) = (shapes(&node.inputs), shapes(&node.outputs));
+        let operands = shapes(&node.inputs);
+        let results = shapes(&node.outputs);
         let arrow = if results.is_empty() { "" } else { " -> " };
         let kind = node.operator.kind();
         let operation = self.add(ModelOperation {

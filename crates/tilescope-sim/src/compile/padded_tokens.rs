@@ -58,7 +58,8 @@ pub(super) fn worth_padding_tokens(
         // Operations that cannot be lowered cost nothing, which is not a gain.
         let is_whole =
             costs.iter().zip(&given).all(|(padded, given)| padded.is_zero() == given.is_zero());
-        let (cycles, padded_cycles) = (given.iter().sum(), costs.iter().sum());
+        let cycles = given.iter().sum();
+        let padded_cycles = costs.iter().sum();
         is_whole.then_some(PaddedTokens { tokens, padded, cycles, padded_cycles })
     };
     let tried = [vector, 2 * vector].into_iter().filter_map(with);

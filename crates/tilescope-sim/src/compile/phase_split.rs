@@ -94,13 +94,15 @@ fn cycles_of_weights(
     graph: &ModelGraph,
     weight: TensorId,
 ) -> f64 {
-    let (options, training) = (&spec.options, spec.model.training);
+    let options = &spec.options;
+    let training = spec.model.training;
     let ty = &graph.tensor(weight).ty;
     let remote = |location: &TensorLocation, bytes: Bytes, times: f64| {
         let times = if location.is_off_chip(ty.elements()) { times } else { 0.0 };
         times * bytes.as_f64() / system.remote_bytes_per_cycle
     };
-    let (location, own) = (&options.location, bytes(graph, weight));
+    let location = &options.location;
+    let own = bytes(graph, weight);
     let compute_batches = options.batch_serialization_settings.compute_batches() as f64;
     if !training {
         return remote(&location.weights, own, 1.0) / compute_batches;

@@ -182,19 +182,13 @@ impl ProgramTables {
         let mut steps = Vec::new();
         // Equal works of one IPU share code and vertices. A call costs a step.
         let is_outlined = self.outlining && !work.items.is_empty();
-        let code = match is_outlined {
-            true => self.outline(ipu).add(fingerprint(&work.items)),
-            false => OutlineReuse::FirstUse,
-        };
+        let code = if is_outlined { self.outline(ipu).add(fingerprint(&work.items)) } else { OutlineReuse::FirstUse };
         if code == OutlineReuse::NewCall {
             self.call_code(ipu, work);
         }
         let shared = code != OutlineReuse::FirstUse;
         self.shared_code = shared;
-        self.body = match shared {
-            true => self.outline(ipu).body_of_last().to_vec(),
-            false => Vec::new(),
-        };
+        self.body = if shared { self.outline(ipu).body_of_last().to_vec() } else { Vec::new() };
         let items = self.items(operation, operation_name, ipu, &work.items, &mut steps);
         self.shared_code = false;
         let leaves = std::mem::take(&mut self.leaves);
@@ -386,10 +380,7 @@ impl ProgramTables {
         tiles: &TileRuns<Bytes>,
     ) -> ProgramId {
         let print = fingerprint(&(program.kind as u8, tiles));
-        let code = match self.outlining {
-            true => self.outline(cost.ipu).add(print),
-            false => OutlineReuse::FirstUse,
-        };
+        let code = if self.outlining { self.outline(cost.ipu).add(print) } else { OutlineReuse::FirstUse };
         debug_assert!(
             cost.fastest_tile_cycles <= cost.cycles,
             "{}: the slowest tile is not slower",

@@ -177,7 +177,8 @@ fn prologue(builder: &mut ProgramBuilder) -> ProgramPrologue {
         stream_copy(&mut builder.tables, "programId0/ack", 0, IpuId(0), &word, false),
     ];
     let plan = builder.plan;
-    let (tiles, speed) = (plan.lowering.tiles, plan.lowering.exchange_speed());
+    let tiles = plan.lowering.tiles;
+    let speed = plan.lowering.exchange_speed();
     let name = "switchControlBroadcast";
     let phase = exchange::broadcast(name, &word, TileRange::first_tiles(tiles), tiles, speed);
     let work = OperationWork::of_phases(phase);
@@ -206,7 +207,8 @@ fn seed(tiles: u32) -> TileRuns<Bytes> {
 /// Spreads the seed over the tiles of an IPU and sets their generators.
 fn set_seed(builder: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
     let lowering = builder.plan.lowering;
-    let (tiles, speed) = (lowering.tiles, lowering.exchange_speed());
+    let tiles = lowering.tiles;
+    let speed = lowering.exchange_speed();
     let all = TileRange::first_tiles(tiles);
     let mut phases: Vec<WorkPhase> =
         exchange::broadcast("randomSeed", &seed(1), all, tiles, speed).into_iter().collect();

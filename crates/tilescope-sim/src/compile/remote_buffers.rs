@@ -168,7 +168,8 @@ impl ProgramBuilder<'_> {
     ) -> (ProgramId, Vec<ProgramId>) {
         debug_assert!(!copies.is_empty(), "an exchange moves something");
         let sync = self.tables.external_sync();
-        let (begin, end) = (ProgramKind::StreamCopyBegin, ProgramKind::StreamCopyEnd);
+        let begin = ProgramKind::StreamCopyBegin;
+        let end = ProgramKind::StreamCopyEnd;
         let mut steps =
             vec![self.remote_step(begin, ipu, &copies[0], load, REMOTE_BEGIN_CYCLES.cycles())];
         for copy in copies {

@@ -74,7 +74,8 @@ impl<'a> ReplicaRings<'a> {
     pub(super) fn ranks(&self, over: CollectiveGroup) -> CollectiveRanks {
         let options = &self.plan.spec.options;
         let ipus = u64::from(self.plan.spec.target.ipus * options.tensor_parallel);
-        let (sharding, row_shards) = (&self.plan.sharding, self.plan.graph.row_shards as u64);
+        let sharding = &self.plan.sharding;
+        let row_shards = self.plan.graph.row_shards as u64;
         match over {
             CollectiveGroup::All => {
                 let count = u64::from(options.replication_factor);
@@ -133,7 +134,8 @@ impl<'a> ReplicaRings<'a> {
         };
         let all = round.ranks.saturating_mul(spacing);
         let fits = u64::from(shape(self.plan.spec).replicas).is_multiple_of(all.max(1));
-        let (ranks, spacing) = (small(round.ranks), small(spacing));
+        let ranks = small(round.ranks);
+        let spacing = small(spacing);
         let ring = ReplicaRing { order, links, ranks, spacing, clockwise, programs: Vec::new() };
         fits.then_some(ring)
     }
@@ -146,14 +148,12 @@ impl<'a> ReplicaRings<'a> {
         ring: &ReplicaRing,
         (pass, ipu): (TrainingPass, IpuId),
     ) -> CollectiveRound {
-        let (places, system) = (self.places_at_once(pass, ipu), &self.plan.system);
+        let places = self.places_at_once(pass, ipu);
+        let system = &self.plan.system;
         let shape = shape(self.plan.spec);
         let rate = *self.rates.entry((key(ring), places)).or_insert_with_key(|(_, places)| {
             let loads = ring.link_loads(shape, places).into_iter();
-            let left = loads.map(|(link, load)| match link.is_pair() {
-                true => system.pair_bytes_per_cycle / load,
-                false => system.ladder_bytes_per_cycle / load,
-            });
+            let left = loads.map(|(link, load)| if link.is_pair() { system.pair_bytes_per_cycle / load } else { system.ladder_bytes_per_cycle / load });
             left.fold(f64::INFINITY, f64::min)
         });
         CollectiveRound { bytes_per_cycle: round.bytes_per_cycle.min(rate), ..round }
@@ -162,7 +162,8 @@ impl<'a> ReplicaRings<'a> {
     /// The IPUs whose collectives can run at the same time as that of a pass of an IPU, including
     /// the IPU itself, by their positions in a replica.
     fn places_at_once(&self, pass: TrainingPass, ipu: IpuId) -> Vec<IpuId> {
-        let (plan, options) = (self.plan, &self.plan.spec.options);
+        let plan = self.plan;
+        let options = &self.plan.spec.options;
         let takes_turns = match pass {
             TrainingPass::Update => {
                 plan.schedule.update == WeightUpdateTiming::PerIteration

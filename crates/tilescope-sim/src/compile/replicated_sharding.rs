@@ -23,7 +23,8 @@ pub(crate) struct ReplicatedSharding {
 impl ReplicatedSharding {
     /// Returns the tensors of a graph that a spec shards.
     pub(crate) fn new(spec: &Spec, graph: &ModelGraph) -> Self {
-        let (options, location) = (&spec.options, &spec.options.location);
+        let options = &spec.options;
+        let location = &spec.options.location;
         let mut kinds = location.shardings().into_iter().map(|(_, kind)| kind);
         let Some(kind) = kinds.find(|kind| kind.replicated_tensor_sharding) else {
             return Self::default();

@@ -287,7 +287,8 @@ fn pipeline(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
         let depths: Vec<String> = depths.iter().map(u64::to_string).collect();
         depths.join(", ")
     };
-    let (options, stages) = (&spec.options, depths.len());
+    let options = &spec.options;
+    let stages = depths.len();
     let account = |convention| {
         let schedule = options.pipeline_schedule;
         let timing = PipelineTiming::new(stages, schedule, convention, spec.model.training);
@@ -340,7 +341,8 @@ fn sync_groups(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
 }
 
 fn replicas(spec: &Spec) -> Option<String> {
-    let (replicas, instances) = (spec.options.replication_factor, spec.options.num_instances);
+    let replicas = spec.options.replication_factor;
+    let instances = spec.options.num_instances;
     let local = replicas / instances;
     let options = &spec.options;
     let samples = spec.model.batch_size

@@ -112,7 +112,8 @@ impl ProgramBuilder<'_> {
         let mut local = Vec::new();
         let mut between = Vec::new();
         for boundary in boundaries {
-            let (from, to) = (self.plan.ipu(boundary.from_stage), self.plan.ipu(boundary.to_stage));
+            let from = self.plan.ipu(boundary.from_stage);
+            let to = self.plan.ipu(boundary.to_stage);
             if from == to {
                 local.extend(self.local_copy(boundary))
             } else {
@@ -145,11 +146,13 @@ impl ProgramBuilder<'_> {
         let exchange = self.tables.push_leaf(ProgramNode::new(ProgramKind::GlobalExchange, name));
         let mut tiles = vec![TileTraffic::default(); self.all_tiles()];
         for boundary in boundaries {
-            let (from, to) = (self.plan.ipu(boundary.from_stage), self.plan.ipu(boundary.to_stage));
+            let from = self.plan.ipu(boundary.from_stage);
+            let to = self.plan.ipu(boundary.to_stage);
             let bytes = self.plan.bytes(boundary.tensor);
             copy.flows.push(InterIpuFlow { from, to, bytes: bytes.total() });
             // Both ends have the same layout of the tensor.
-            let (first, end) = (self.tables.tiles_of(from), self.tables.tiles_of(to));
+            let first = self.tables.tiles_of(from);
+            let end = self.tables.tiles_of(to);
             let route =
                 ExchangeRoute { program: exchange, from: first, to: end, bytes: bytes.total() };
             self.tables.routes.push(route);
@@ -176,11 +179,13 @@ impl ProgramBuilder<'_> {
 
     /// Adds a copy to the next stage of the same IPU. The tensor stays on its tiles.
     fn local_copy(&mut self, boundary: &StageBoundary) -> Vec<FragmentItem> {
-        let (plan, tensor) = (self.plan, boundary.tensor);
+        let plan = self.plan;
+        let tensor = boundary.tensor;
         let dtype = plan.dtype(tensor);
         let elements = plan.bytes(tensor).map(|bytes| Elements(*bytes / dtype.bytes()));
         let phase = relayout::copy("stage-copy", dtype, &elements, LOAD_BYTES / dtype.bytes());
-        let (work, ipu) = (OperationWork::of_phase(phase), plan.ipu(boundary.from_stage));
+        let work = OperationWork::of_phase(phase);
+        let ipu = plan.ipu(boundary.from_stage);
         let first = self.tables.next_step();
         let items = self.tables.work(None, plan.name(tensor), ipu, &work).items;
         self.extend_boundary_lifetimes(boundary, first..self.tables.next_step());

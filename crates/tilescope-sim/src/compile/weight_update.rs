@@ -375,7 +375,9 @@ impl ProgramBuilder<'_> {
         work: &OperationWork,
         sum: Option<&ReplicaSum>,
     ) -> EmittedWork {
-        let (operation, name, ipu) = (update.operation, &update.node.name, update.ipu);
+        let operation = update.operation;
+        let name = &update.node.name;
+        let ipu = update.ipu;
         let Some(sum) = sum else {
             return self.tables.work(Some(operation), name, ipu, work);
         };
@@ -386,7 +388,8 @@ impl ProgramBuilder<'_> {
         };
         let mut emitted = self.tables.work(Some(operation), name, ipu, &part(before));
         for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
-            let (over, name) = (CollectiveGroup::Domain, format!("{name}/norms"));
+            let over = CollectiveGroup::Domain;
+            let name = format!("{name}/norms");
             let values = (sum.dtype, &sum.elements);
             emitted.items.extend(self.collective(kind, over, &name, values, operation, ipu));
         }
@@ -425,7 +428,8 @@ impl ProgramBuilder<'_> {
         }
         let (dtype, elements) = self.plan.values(accumulator);
         let fill = elementwise::fill("accumulatorUpdate/zero", dtype, elements);
-        let (name, work) = (&update.node.name, OperationWork::of_phase(fill));
+        let name = &update.node.name;
+        let work = OperationWork::of_phase(fill);
         let items = self.tables.work(Some(update.operation), name, update.ipu, &work).items;
         let buffer = BufferKey::Tensor(self.update_buffer(update, accumulator));
         self.flows.note(&items, &[], &[buffer]);

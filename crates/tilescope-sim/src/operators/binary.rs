@@ -38,7 +38,8 @@ impl BinaryOp {
         let mut apply = |part: &str, operator: Self, operands: [TensorId; 2]| {
             backward.apply(part, operator, &operands)
         };
-        let (mut of_a, mut of_b) = (None, None);
+        let mut of_a = None;
+        let mut of_b = None;
         match self.0 {
             BinaryOpType::Add => (of_a, of_b) = (Some(dy), Some(dy)),
             BinaryOpType::Subtract => {
@@ -219,13 +220,10 @@ impl Operator for BinaryOp {
             // popops copies a repeated first operand to the layout of the result
             // (lib/popops/ElementWise.cpp, binaryOpGeneral).
             (false, full) => {
-                let layout = match full {
-                    true => lowering.layout_or_linear(node.inputs[1]),
-                    false => {
+                let layout = if full { lowering.layout_or_linear(node.inputs[1]) } else {
                         let bytes = whole.dtype.bytes();
                         TensorLayout::linear(whole.elements(), bytes, lowering.tiles)
-                    }
-                };
+                    };
                 let larger = (&whole, &layout);
                 lowering.repeat_tensor(&mut work, node.inputs[0], larger, &name);
                 if full {

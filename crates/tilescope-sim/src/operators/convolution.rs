@@ -36,7 +36,8 @@ impl ConvOp {
     /// Makes a convolution with the same transforms along both dimensions of a field: `padding`
     /// zeros around it, and every `stride`th window.
     pub fn square(stride: u64, padding: u64) -> Self {
-        let (lower, upper) = (padding, padding);
+        let lower = padding;
+        let upper = padding;
         let window = ConvDimTransforms {
             input: OperandTransform {
                 padding_lower: lower,
@@ -93,7 +94,8 @@ impl ConvOp {
     /// Returns an error for operands that do not fit together.
     fn checked(&self, inputs: &[TensorInfo]) -> Result<ConvParams, ShapeError> {
         expect_operands(inputs, 2)?;
-        let (x, w) = (&inputs[0], &inputs[1]);
+        let x = &inputs[0];
+        let w = &inputs[1];
         let rank = 2 + self.dim_transforms.len();
         if x.shape.len() != rank || w.shape.len() != rank {
             return Err(ShapeError::ConvOperands {
@@ -140,8 +142,10 @@ impl Operator for ConvOp {
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
-        let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
-        let (x_type, w_type) = (backward.input_type(0), backward.input_type(1));
+        let x = backward.node.inputs[0];
+        let w = backward.node.inputs[1];
+        let x_type = backward.input_type(0);
+        let w_type = backward.input_type(1);
         let mut gradients = vec![None, None];
         // Weights come first, as in a scheduler that minimises live memory (PopART's): `x` can be
         // freed before its gradient is made.
@@ -231,7 +235,8 @@ impl Operator for ConvDataGradOp {
     /// of its input is the convolution.
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
-        let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
+        let x = backward.node.inputs[0];
+        let w = backward.node.inputs[1];
         let w_type = backward.input_type(1);
         let mut gradients = vec![None, None];
         if backward.needs_input_gradient(1) {

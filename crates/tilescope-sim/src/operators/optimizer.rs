@@ -153,7 +153,8 @@ impl UpdateWork<'_> {
         self.work.push(elementwise::fused(name, expression, (DType::Float, &one), true));
         let sent = one.map(|count| *count * DType::Float.bytes());
         let received = self.elements.map(|_| DType::Float.bytes());
-        let (messages, speed) = (TileMessages::each_way(1), self.machine.exchange_speed());
+        let messages = TileMessages::each_way(1);
+        let speed = self.machine.exchange_speed();
         let tiles = self.machine.tiles;
         self.work.push_some(exchange::phase(to, &received, &sent, messages, tiles, speed));
     }
@@ -178,7 +179,8 @@ fn squared_norms(
     let flat = TensorInfo::new([layout.elements.total().0], update.dtype);
     let seen = TensorLayout { elements: layout.elements.clone(), order: ElementOrder::Linear };
     let rows = TensorRows::new(&flat, seen, &[0]);
-    let (machine, float) = (update.machine, DType::Float);
+    let machine = update.machine;
+    let float = DType::Float;
     let mut norm = |name: &str| {
         rows.reduce(machine, &mut update.work, name, ReduceOperation::SquareAdd, float)
             .map_err(|error| node.error(error))
@@ -226,7 +228,8 @@ impl Operator for VarUpdateOp {
         for state in &node.inputs[2..] {
             lowering.set_layout(*state, layout.clone());
         }
-        let (machine, elements) = (&lowering.machine, &layout.elements);
+        let machine = &lowering.machine;
+        let elements = &layout.elements;
         let mut update = UpdateWork { machine, work, dtype, elements };
         let mut replica_sum = None;
         match self.optimizer {

@@ -217,7 +217,8 @@ impl Operator for PoolOp {
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
-        let (input, output) = (backward.node.inputs[0], backward.node.outputs[0]);
+        let input = backward.node.inputs[0];
+        let output = backward.node.outputs[0];
         let operator = self.gradient(backward.input_type(0));
         // Only a maximum needs the position that it came from.
         let operands = match self.kind {

@@ -107,7 +107,8 @@ impl IpuClocks {
     /// behind.
     pub(crate) fn sync_compute_to_io(&mut self, ipu: IpuId, active: u32, out: &mut ExecutionStep) {
         for (class, replica) in self.replicas.iter_mut().enumerate() {
-            let (io, now) = (replica.io[ipu.index()], &mut replica.now[ipu.index()]);
+            let io = replica.io[ipu.index()];
+            let now = &mut replica.now[ipu.index()];
             let start = *now;
             *now = io.max(start);
             if start < *now {

@@ -43,16 +43,14 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     }
 
     fn host_reach(&self) -> SyncReach {
-        match self.spec.options.sync_replicas_independently {
-            true => SyncReach::Replica,
-            false => SyncReach::AllReplicas,
-        }
+        if self.spec.options.sync_replicas_independently { SyncReach::Replica } else { SyncReach::AllReplicas }
     }
 
     /// Syncs the I/O tiles of some IPUs while their compute tiles work.
     fn external_io_sync(&mut self, program: ProgramId, ipus: &[IpuId]) -> Result<(), S::Error> {
         let tiles = self.compiled.compilation.target.io_tiles_per_ipu;
-        let (cycles, reach) = (self.compiled.system.external_sync_cycles, self.host_reach());
+        let cycles = self.compiled.system.external_sync_cycles;
+        let reach = self.host_reach();
         self.sync(program, ipus, (TileGroup::Io, tiles), cycles, reach)
     }
 
@@ -214,7 +212,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let stage = &self.compiled.placement.stages[copy.stage].name;
         let label = format!("{stage} callback {micro_batch}");
         let start = RunPosition { step: first, cycle: busy.start };
-        let (kind, index) = (MarkKind::Callback, micro_batch);
+        let kind = MarkKind::Callback;
+        let index = micro_batch;
         let words = MarkWords { kind, label: &label, ipu: None, pass: None, index };
         self.emit_mark(words, &start, busy.end)
     }
@@ -353,11 +352,13 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let cost = |copy: &HostStreamCopy, cycles: Cycles| {
             whole_ipu_cost(copy.ipu, cycles, copy.active_tiles)
         };
-        let (first, last) = (exchange.first(), exchange.last());
+        let first = exchange.first();
+        let last = exchange.last();
         let end = cost(last, system.stream_end_cycles);
         let transfers = exchange.copies().map(|copy| {
             let cycles = system.host_cycles(copy.bytes_in + copy.bytes_out);
-            let (bytes_in, bytes_out) = (copy.bytes_in, copy.bytes_out);
+            let bytes_in = copy.bytes_in;
+            let bytes_out = copy.bytes_out;
             LeafProgramCost { bytes_in, bytes_out, ..cost(copy, cycles) }
         });
         let costs: Vec<LeafProgramCost> = transfers.chain([end]).collect();

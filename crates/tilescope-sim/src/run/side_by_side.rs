@@ -163,7 +163,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         slot: &ScheduleSlot,
         iteration: u64,
     ) -> Result<(), S::Error> {
-        let (parts, batches) = (&self.compiled.parts, self.compiled.schedule.micro_batches);
+        let parts = &self.compiled.parts;
+        let batches = self.compiled.schedule.micro_batches;
         let mut turns = Vec::new();
         for turn in &slot.turns {
             let batch = iteration * batches + turn.micro_batch;

@@ -177,10 +177,7 @@ fn annotated_stages(spec: &Spec, graph: &ModelGraph) -> Result<Vec<Option<usize>
 fn unknown_name(spec: &Spec, graph: &ModelGraph, name: &str) -> SpecError {
     let operations = graph.nodes.iter().map(|node| node.name.as_str());
     let blocks = graph.blocks.iter().map(String::as_str);
-    let known: Vec<&str> = match name.contains('/') {
-        true => operations.collect(),
-        false => blocks.chain(operations.filter(|name| !name.contains('/'))).collect(),
-    };
+    let known: Vec<&str> = if name.contains('/') { operations.collect() } else { blocks.chain(operations.filter(|name| !name.contains('/'))).collect() };
     let problem = format!("the model has no block or operation {name:?}");
     spec.refuse(STAGES, problem).nearest(name, &known)
 }

@@ -94,10 +94,7 @@ impl StagePlacement {
         };
         for (position, stage) in stages.iter().enumerate() {
             let first = placed.stages.len();
-            let members = match phased && is_split(position) {
-                true => phase_set(stage.ipu, spec.target.ipus, sets),
-                false => vec![stage.ipu],
-            };
+            let members = if phased && is_split(position) { phase_set(stage.ipu, spec.target.ipus, sets) } else { vec![stage.ipu] };
             placed.stages.extend(members.into_iter().map(|ipu| PlacedStage {
                 name: stage.blocks.join("+"),
                 blocks: stage.blocks.clone(),
@@ -277,10 +274,7 @@ pub(crate) fn stages_of_split(
 ) -> Vec<StageSpec> {
     let phased = spec.options.execution == ExecutionStrategy::Phased;
     let sets = spec.options.execution_phase_settings.stages;
-    let ipu = |position: usize| match phased {
-        true => phase_ipu(position, parts.len(), spec.target.ipus, sets),
-        false => IpuId::from_index(position),
-    };
+    let ipu = |position: usize| if phased { phase_ipu(position, parts.len(), spec.target.ipus, sets) } else { IpuId::from_index(position) };
     let stage = |(position, part): (usize, &Range<usize>)| StageSpec {
         blocks: graph.blocks[part.clone()].to_vec(),
         ipu: ipu(position),

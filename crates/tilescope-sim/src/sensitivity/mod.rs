@@ -184,7 +184,8 @@ pub fn sensitivity(
         Some(_) => operations::busiest(&simulation, &spec, request.operations),
         None => Vec::new(),
     };
-    let (done, all) = (AtomicUsize::new(0), RESOURCES.len() + operations.len());
+    let done = AtomicUsize::new(0);
+    let all = RESOURCES.len() + operations.len();
     let one_more = || progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / all as f64);
     let resource = |resource: &Resource| {
         let found = with_more_of(resource, &source, &program, request.factor);
@@ -267,7 +268,8 @@ fn shortened_by(cycles: Cycles, share: f64) -> Cycles {
 /// an update share its cost.
 fn shortened(source: &SpecSource) -> Result<(SpecSource, Option<String>), SpecError> {
     let options = Spec::build(source)?.options;
-    let (accumulation, iterations) = (options.gradient_accumulation, options.device_iterations);
+    let accumulation = options.gradient_accumulation;
+    let iterations = options.device_iterations;
     if accumulation.saturating_mul(iterations) <= MOST_COUNTED_MICRO_BATCHES {
         return Ok((source.clone(), None));
     }

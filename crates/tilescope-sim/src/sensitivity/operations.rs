@@ -91,10 +91,7 @@ pub(super) fn made_faster(
     let programs = &compiled.compilation.programs;
     let is_its = |program: ProgramId| programs[program.index()].operation == Some(busy.id);
     let step = |share: f64| {
-        move |program: ProgramId, cycles: Cycles| match is_its(program) {
-            true => shortened_by(cycles, share),
-            false => cycles,
-        }
+        move |program: ProgramId, cycles: Cycles| if is_its(program) { shortened_by(cycles, share) } else { cycles }
     };
     let operation = &compiled.compilation.operations[busy.id.index()];
     OperationSensitivity {
@@ -117,7 +114,8 @@ fn off_path_beyond(run: impl Fn(f64) -> Cycles) -> Option<f64> {
     if !matters(1.0) {
         return Some(1.0);
     }
-    let (mut off, mut on) = (1.0 / FASTEST, 1.0);
+    let mut off = 1.0 / FASTEST;
+    let mut on = 1.0;
     if matters(off) {
         return None;
     }

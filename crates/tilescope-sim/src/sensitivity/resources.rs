@@ -125,7 +125,8 @@ pub(super) const RESOURCES: &[Resource] = &[
         change: |_, _| keys([("internal_sync_cycles", 0_u64), ("external_sync_cycles", 0)]),
         detail: |spec, _| {
             let machine = &spec.target.machine;
-            let (internal, external) = (machine.internal_sync_cycles, machine.external_sync_cycles);
+            let internal = machine.internal_sync_cycles;
+            let external = machine.external_sync_cycles;
             format!("{internal} cycles on an IPU and {external} between IPUs to none")
         },
     },

@@ -68,7 +68,8 @@ fn system(spec: &Spec) -> SpecConflict {
 
 fn instances(spec: &Spec) -> SpecConflict {
     let options = &spec.options;
-    let (hosts, instances) = (options.num_hosts, options.num_instances);
+    let hosts = options.num_hosts;
+    let instances = options.num_instances;
     let replicas = options.replication_factor;
     if !replicas.is_multiple_of(instances) {
         let problem = format!("{instances} instances cannot share {replicas} replicas evenly");
@@ -136,7 +137,8 @@ fn accumulation(spec: &Spec) -> SpecConflict {
 
 /// Checks that a list has a share for each IPU of a replica.
 fn memory_proportions(spec: &Spec) -> SpecConflict {
-    let (given, ipus) = (spec.memory_proportions.len(), spec.target.ipus as usize);
+    let given = spec.memory_proportions.len();
+    let ipus = spec.target.ipus as usize;
     (given > 0 && given != ipus).then(|| {
         let problem = format!(
             "a list has one value for each IPU of a replica: {ipus} as target.ipus says, not {given}"
@@ -146,7 +148,8 @@ fn memory_proportions(spec: &Spec) -> SpecConflict {
 }
 
 fn io_tiles(spec: &Spec) -> SpecConflict {
-    let (io, tiles) = (spec.options.num_io_tiles, spec.target.chip.tiles);
+    let io = spec.options.num_io_tiles;
+    let tiles = spec.target.chip.tiles;
     let location = &spec.options.location;
     let moved = [
         ("options.location.optimizer_state.use_io_tiles", location.optimizer_state),
@@ -251,7 +254,8 @@ fn sharding(spec: &Spec) -> SpecConflict {
 
 /// Checks domain sharding, which replaces stages.
 fn domain_sharding(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
-    let (key, options) = ("options.domain_sharding", &spec.options);
+    let key = "options.domain_sharding";
+    let options = &spec.options;
     if options.domain_sharding != DomainSharding::Rows {
         return None;
     }

@@ -147,12 +147,9 @@ fn dim_values(settings: &Settings, symbols: &[Symbol]) -> Result<DimValues, Spec
         let Some(name) = path.strip_prefix(DIM_PREFIX) else { continue };
         let refuse = |problem: String| SpecError::new(located.location.clone(), path, problem);
         if !names.contains(&name) {
-            return Err(match names.is_empty() {
-                true => refuse("the file has no symbolic dimensions".to_string()),
-                false => {
+            return Err(if names.is_empty() { refuse("the file has no symbolic dimensions".to_string()) } else {
                     refuse(format!("the file has no dimension {name:?}")).nearest(name, &names)
-                }
-            });
+                });
         }
         let value = SIZE.accept(&located.value).map_err(|problem| refuse(problem.to_string()))?;
         if let SpecValue::Integer(size) = value {

@@ -276,8 +276,10 @@ pub(super) fn changes(values: &CheckedSpecValues) -> Vec<MachineChange> {
     let named = machine_of_name(values);
     let machine = MachineSpec::read(PREFIX, values);
     let change = |constant: &MachineConstant| {
-        let (inherited, value) = ((constant.value)(&named), (constant.value)(&machine));
-        let (key, title) = (constant.key.to_owned(), constant.title.to_owned());
+        let inherited = (constant.value)(&named);
+        let value = (constant.value)(&machine);
+        let key = constant.key.to_owned();
+        let title = constant.title.to_owned();
         let change = MachineChange { key, title, unit: constant.unit, inherited, value };
         (inherited.to_bits() != value.to_bits()).then_some(change)
     };
@@ -290,8 +292,10 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
 }
 
 fn tiles(spec: &Spec) -> SpecConflict {
-    let (chip, ipus) = (&spec.target.chip, spec.target.ipus);
-    let (tiles, column) = (chip.tiles, chip.tiles_per_column);
+    let chip = &spec.target.chip;
+    let ipus = spec.target.ipus;
+    let tiles = chip.tiles;
+    let column = chip.tiles_per_column;
     let problem = if !tiles.is_multiple_of(column) {
         let fewer = tiles / column * column;
         format!(

@@ -585,10 +585,7 @@ impl SpecOptions {
     /// The number of instances whose host is slower than the others. Zero if the slower ones are
     /// equally fast.
     pub(crate) fn slow_instances(&self) -> u32 {
-        match self.host.slower_instance_factor > 1.0 {
-            true => self.host.slower_instances.min(self.num_instances),
-            false => 0,
-        }
+        if self.host.slower_instance_factor > 1.0 { self.host.slower_instances.min(self.num_instances) } else { 0 }
     }
 
     /// The number of replicas that share a tensor.

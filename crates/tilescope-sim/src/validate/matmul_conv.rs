@@ -145,13 +145,10 @@ impl WeightedLayer {
         update: impl Operator + 'static,
     ) -> Result<(), RowProblem> {
         let Self { x, w, y, axis, passes } = self;
-        let bias = match config.flag("bias", false)? {
-            true => Some(self.add_bias(case)?),
-            false => {
+        let bias = if config.flag("bias", false)? { Some(self.add_bias(case)?) } else {
                 case.read(y);
                 None
-            }
-        };
+            };
         if !passes.needs_gradient() {
             return Ok(());
         }
@@ -177,7 +174,8 @@ impl WeightedLayer {
     /// Adds a bias to the result.
     fn add_bias(&self, case: &mut OpBenchmarkCase) -> Result<TensorId, RowProblem> {
         let ty = &case.graph().tensor(self.y).ty;
-        let (channels, dtype) = (ty.shape[self.axis], ty.dtype);
+        let channels = ty.shape[self.axis];
+        let dtype = ty.dtype;
         let bias = case.tensor("bias", TensorRole::Parameter, &[channels], dtype)?;
         let add = AddBiasOp { axis: self.axis };
         let sum = case.apply(self.passes.forward, "bias", add, &[self.y, bias])?;

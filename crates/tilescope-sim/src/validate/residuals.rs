@@ -61,7 +61,8 @@ fn line(group: &str, rows: &[MeasuredOperation], ends: [usize; 2]) -> String {
 /// interpolated linearly.
 fn quantile(sorted: &[f64], parts: usize) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 1.0 };
-    let (index, rest) = (parts * last / PARTS, parts * last % PARTS);
+    let index = parts * last / PARTS;
+    let rest = parts * last % PARTS;
     let value = |index: usize| sorted.get(index.min(last)).copied().unwrap_or(1.0);
     value(index) + (value(index + 1) - value(index)) * rest as f64 / PARTS as f64
 }

@@ -172,7 +172,8 @@ fn all_numbers(
     own: &[Option<u32>],
     kind: AnnotationKind,
 ) -> Result<Vec<u32>, GraphError> {
-    let (word, key) = (kind.word(), kind.key());
+    let word = kind.word();
+    let key = kind.key();
     // The earliest annotated stage after each node, and the node that has it.
     let mut behind: Vec<Option<(u32, usize)>> = vec![None; own.len()];
     for at in (0..own.len()).rev() {

@@ -39,7 +39,8 @@ pub(super) fn of_nodes(
     let ipus = ipus_of_nodes(file, phases, own)?;
     let mut of_node: Vec<PhasePart> = Vec::with_capacity(phases.len());
     for (at, node) in file.nodes.iter().enumerate() {
-        let (phase, ipu) = (phases[at], ipus[at]);
+        let phase = phases[at];
+        let ipu = ipus[at];
         let makers = producers(file, node).map(|maker| of_node[maker]);
         let makers = makers.filter(|maker| maker.phase == phase);
         let behind = makers.map(|maker| maker.step + u32::from(maker.ipu != ipu));

@@ -66,7 +66,8 @@ fn attention(node: &mut NodeImport) -> Result<(), GraphError> {
     };
     let key = cached(node, (1, 4, 1), heads)?;
     let value = cached(node, (2, 5, 2), heads)?;
-    let (keys, width) = (node.shape(key)[2], node.shape(value)[3]);
+    let keys = node.shape(key)[2];
+    let width = node.shape(value)[3];
     let groups = batch * heads;
     let query = node.reshape("query", query, &[groups, queries, channels])?;
     let key = node.reshape("key", key, &[groups, keys, channels])?;
@@ -153,14 +154,12 @@ fn rotary(node: &mut NodeImport) -> Result<(), GraphError> {
         )?);
     }
     let interleaved = node.int("interleaved", 0)? != 0;
-    let half = |node: &mut NodeImport, part: &str, which: u64| match interleaved {
-        true => node.apply(part, TakeOp::stepped(3, which, 2, turned / 2), &[x]),
-        false => {
+    let half = |node: &mut NodeImport, part: &str, which: u64| if interleaved { node.apply(part, TakeOp::stepped(3, which, 2, turned / 2), &[x]) } else {
             let range = which * turned / 2..(which + 1) * (turned / 2);
             node.apply(part, SliceOp { axis: 3, range }, &[x])
-        }
-    };
-    let (first, second) = (half(node, "first", 0)?, half(node, "second", 1)?);
+        };
+    let first = half(node, "first", 0)?;
+    let second = half(node, "second", 1)?;
     let product = |node: &mut NodeImport, part: &str, of, by| {
         node.binary(part, BinaryOpType::Multiply, [of, by])
     };

@@ -74,8 +74,10 @@ fn transforms(window: &Window) -> ConvDimTransforms {
 }
 
 fn conv(node: &mut NodeImport) -> Result<(), GraphError> {
-    let (x, w) = (node.input(0)?, node.input(1)?);
-    let (field, kernel) = (node.shape(x), node.shape(w));
+    let x = node.input(0)?;
+    let w = node.input(1)?;
+    let field = node.shape(x);
+    let kernel = node.shape(w);
     if field.len() < 3 || kernel.len() != field.len() {
         return Err(node.refuse(ImportProblem::ConvOperands { field, kernel }));
     }
@@ -97,8 +99,10 @@ fn add_bias(node: &mut NodeImport, y: TensorId) -> Result<TensorId, GraphError> 
 /// Builds a transposed convolution as the gradient of a convolution towards its input, as popart
 /// lowers it. The field that the convolution would have read is the result.
 fn conv_transpose(node: &mut NodeImport) -> Result<(), GraphError> {
-    let (x, w) = (node.input(0)?, node.input(1)?);
-    let (of_x, of_w) = (node.shape(x), node.shape(w));
+    let x = node.input(0)?;
+    let w = node.input(1)?;
+    let of_x = node.shape(x);
+    let of_w = node.shape(w);
     let dims = node.output_dims(0)?;
     if of_x.len() < 3 || of_w.len() != of_x.len() || dims.len() != of_x.len() {
         return Err(node.refuse(ImportProblem::Operand("[batch, channels, field..]")));

@@ -14,10 +14,7 @@ fn gather(node: &mut NodeImport) -> Result<(), GraphError> {
     let shape = node.shape(x);
     let axis = node.axis(node.int("axis", 0)?, shape.len())?;
     if let Some(range) = stretch(node, shape[axis]) {
-        let y = match range == (0..shape[axis]) {
-            true => x,
-            false => node.apply("", SliceOp { axis, range }, &[x])?,
-        };
+        let y = if range == (0..shape[axis]) { x } else { node.apply("", SliceOp { axis, range }, &[x])? };
         return node.set(0, y);
     }
     if let Some(indices) = known_places(node, shape[axis]) {

@@ -112,7 +112,8 @@ fn takes_all_in_order(node: &NodeImport) -> Result<bool, GraphError> {
     let in_order = |(place, at): (&[i64], u64)| {
         let mut left = at;
         (0..rank).rev().all(|axis| {
-            let (wanted, size) = (left % dims[axis].max(1), dims[axis].max(1));
+            let wanted = left % dims[axis].max(1);
+            let size = dims[axis].max(1);
             left /= size;
             u64::try_from(place[axis]) == Ok(wanted)
         })

@@ -86,10 +86,7 @@ fn in_direction(
     backwards: bool,
 ) -> Result<TensorId, GraphError> {
     let steps = node.shape(x)[0];
-    match backwards {
-        true => node.apply(part, TakeOp::stepped(0, steps.max(1) - 1, -1, steps), &[x]),
-        false => Ok(x),
-    }
+    if backwards { node.apply(part, TakeOp::stepped(0, steps.max(1) - 1, -1, steps), &[x]) } else { Ok(x) }
 }
 
 /// The part of a tensor that belongs to one direction.
@@ -145,14 +142,11 @@ fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
     let directions = backwards.len() as u64;
     let hidden = node.count("hidden_size")?;
     let sizes = LayerSizes { directions, input, hidden, units: 1 };
-    let apart = match directions == 1 && node.is_own_weight(1) && node.is_own_weight(2) {
-        true => {
+    let apart = if directions == 1 && node.is_own_weight(1) && node.is_own_weight(2) {
             let [of_input, of_state] = [node.required(1)?, node.required(2)?];
             let of_input = node.importer.tensor_stored_as(of_input, &[input, hidden])?;
             Some([of_input, node.importer.tensor_stored_as(of_state, &[hidden, hidden])?])
-        }
-        false => None,
-    };
+        } else { None };
     let weights = if apart.is_none() { Some(sizes.weights(node)?) } else { None };
     let biases = sizes.biases(node)?;
     let initial = node.optional(5)?;
@@ -203,7 +197,8 @@ fn layer(node: &mut NodeImport, cell: RnnCellType) -> Result<(), GraphError> {
     };
     let backwards = directions(node)?;
     let directions = backwards.len() as u64;
-    let (hidden, units) = (node.count("hidden_size")?, cell.units());
+    let hidden = node.count("hidden_size")?;
+    let units = cell.units();
     let sizes = LayerSizes { directions, input, hidden, units };
     let dtype = node.ty(x).dtype;
     let weights = sizes.weights(node)?;

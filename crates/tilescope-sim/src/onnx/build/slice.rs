@@ -98,7 +98,8 @@ fn stretch(
     let size = node.shape(x)[axis];
     let whole = i64::try_from(size).unwrap_or(i64::MAX);
     let from_front = |at: i64| if at < 0 { at.saturating_add(whole) } else { at };
-    let (start, end) = (from_front(start), from_front(end));
+    let start = from_front(start);
+    let end = from_front(end);
     let unsigned = |at: i64| u64::try_from(at).unwrap_or(0);
     if step == 1 {
         let range = unsigned(start).min(size)..unsigned(end).min(size);
@@ -172,7 +173,8 @@ fn edge_index(mode: &str, place: i64, size: i64) -> i64 {
 /// Repeats the tensor along each axis: along a new axis before it, which is then merged with it.
 fn tile(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
-    let (shape, dims) = (node.shape(x), node.output_dims(0)?);
+    let shape = node.shape(x);
+    let dims = node.output_dims(0)?;
     let with_copies = |copies: &dyn Fn(usize) -> u64| -> Vec<u64> {
         shape.iter().enumerate().flat_map(|(axis, size)| [copies(axis), *size]).collect()
     };

@@ -31,7 +31,8 @@ struct LinearProduct {
 
 /// The product of rows with weights, transposed or not.
 fn product_with_weights(graph: &GraphView, matmul: usize) -> Option<LinearProduct> {
-    let (x, of_product) = (graph.input(matmul, 0)?, graph.input(matmul, 1)?);
+    let x = graph.input(matmul, 0)?;
+    let of_product = graph.input(matmul, 1)?;
     let (weights, transpose) = match turned_around(graph, of_product) {
         Some((weights, transpose)) => (weights, Some(transpose)),
         None => (of_product, None),

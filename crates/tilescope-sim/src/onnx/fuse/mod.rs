@@ -90,7 +90,8 @@ pub(super) fn fused<'a>(file: &'a OnnxGraph, annotations: &Annotations) -> Fused
         return FusedGraph { graph, fused, ..unfused(file, annotations) };
     }
     let mut names = SourceNames::default();
-    let (mut nodes, mut origins) = (Vec::new(), Vec::new());
+    let mut nodes = Vec::new();
+    let mut origins = Vec::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         if let Some((fused, options)) = replaced.remove(&at) {
             nodes.push(fused.node(&graph, at));

@@ -45,7 +45,8 @@ fn scaled_norm(graph: &GraphView, mul: usize) -> Option<(Normalised, ValueId)> {
 fn normalised(graph: &GraphView, div: usize) -> Option<Normalised> {
     let centred = graph.input(div, 0)?;
     let sub = graph.maker(centred, "Sub")?;
-    let (x, mean) = (graph.input(sub, 0)?, graph.input(sub, 1)?);
+    let x = graph.input(sub, 0)?;
+    let mean = graph.input(sub, 1)?;
     let of_mean = graph.maker(mean, "ReduceMean")?;
     let mut root = root_of_mean_square(graph, graph.input(div, 1)?)?;
     // The square is of the same difference, which some exporters compute twice.
@@ -134,7 +135,8 @@ fn root_of_mean_square(graph: &GraphView, root: ValueId) -> Option<RootMeanSquar
 
 /// True if the mean has one value for each row of the last axis.
 fn is_mean_of_last_axis(graph: &GraphView, mean: ValueId, of: ValueId) -> bool {
-    let (mean, of) = (&graph.value(mean).dims, &graph.value(of).dims);
+    let mean = &graph.value(mean).dims;
+    let of = &graph.value(of).dims;
     match (mean.split_last(), of.split_last()) {
         (Some((1, rows)), Some((_, all))) => rows == all,
         _ => false,

@@ -120,7 +120,8 @@ fn multiply(
     later: &[char],
 ) -> Result<NamedAxes, GraphError> {
     let with = |other: &NamedAxes| -> Vec<char> { [later, &other.axes].concat() };
-    let (needed_a, needed_b) = (with(&b), with(&a));
+    let needed_a = with(&b);
+    let needed_b = with(&a);
     let a = sum_others(of, &format!("{part}/sumA"), a, &needed_a)?;
     let b = sum_others(of, &format!("{part}/sumB"), b, &needed_b)?;
     let both = |axis: &&char| b.axes.contains(axis);
@@ -131,7 +132,8 @@ fn multiply(
     let alone = |own: &NamedAxes, other: &NamedAxes| -> Vec<char> {
         own.axes.iter().filter(|axis| !other.axes.contains(axis)).copied().collect()
     };
-    let (rows, columns) = (alone(&a, &b), alone(&b, &a));
+    let rows = alone(&a, &b);
+    let columns = alone(&b, &a);
     let x = matrices(of, &format!("{part}/a"), &a, [&groups, &rows, &summed])?;
     let w = matrices(of, &format!("{part}/b"), &b, [&groups, &summed, &columns])?;
     let product = of.apply(&format!("{part}/product"), MatMulOp::default(), &[x, w])?;

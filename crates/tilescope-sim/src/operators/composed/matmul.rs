@@ -18,11 +18,13 @@ pub fn matmul(
     [a, b]: [TensorId; 2],
 ) -> Result<TensorId, GraphError> {
     let mut of = Composition { graph, name };
-    let (mut left, mut right) = (of.ty(a).shape, of.ty(b).shape);
+    let mut left = of.ty(a).shape;
+    let mut right = of.ty(b).shape;
     if left.is_empty() || right.is_empty() {
         return Err(of.refuse(GraphProblem::ScalarProduct));
     }
-    let (row, column) = (left.len() == 1, right.len() == 1);
+    let row = left.len() == 1;
+    let column = right.len() == 1;
     if row {
         left.insert(0, 1);
     }

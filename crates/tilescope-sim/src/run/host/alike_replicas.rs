@@ -24,19 +24,14 @@ impl AlikeReplicas {
     ///
     /// If all replicas sync together, they wait for the end of a round, so places do not matter.
     pub(crate) fn of(spec: &Spec) -> Vec<Self> {
-        let (options, host) = (&spec.options, &spec.options.host);
+        let options = &spec.options;
+        let host = &spec.options.host;
         let loads = !matches!(host.loader, DataLoaderMode::None | DataLoaderMode::Synthetic);
         let calls_back =
             host.seconds_per_micro_batch > 0.0 && host.loader != DataLoaderMode::Synthetic;
         let resources = InstanceResources::new(spec);
-        let places = match options.sync_replicas_independently && calls_back {
-            true => resources.replicas.div_ceil(resources.callback_threads),
-            false => 1,
-        };
-        let slower = match loads || calls_back {
-            true => options.slow_instances(),
-            false => 0,
-        };
+        let places = if options.sync_replicas_independently && calls_back { resources.replicas.div_ceil(resources.callback_threads) } else { 1 };
+        let slower = if loads || calls_back { options.slow_instances() } else { 0 };
         let speeds: &[bool] = match slower {
             0 => &[false],
             all if all == options.num_instances => &[true],
@@ -51,10 +46,7 @@ impl AlikeReplicas {
     /// Describes the difference to other groups: the speed of the host if hosts differ, and the
     /// place in a round.
     fn why(&self, spec: &Spec, hosts_differ: bool) -> String {
-        let host = match self.slower {
-            true => format!("host {} times slower", spec.options.host.slower_instance_factor),
-            false => "fast host".to_owned(),
-        };
+        let host = if self.slower { format!("host {} times slower", spec.options.host.slower_instance_factor) } else { "fast host".to_owned() };
         let place = format!("served {} of {}", ordinal(self.place + 1), self.places);
         match (hosts_differ, self.places > 1) {
             (_, false) => host,
@@ -110,7 +102,8 @@ struct ClassMembers {
 
 /// Returns the class of each replica, in order.
 fn members(spec: &Spec, classes: &[AlikeReplicas]) -> Vec<ClassMembers> {
-    let (options, local) = (&spec.options, spec.options.local_replicas());
+    let options = &spec.options;
+    let local = spec.options.local_replicas();
     let fast = options.num_instances - options.slow_instances();
     let threads = InstanceResources::new(spec).callback_threads;
     let all_as_fast = |of: &AlikeReplicas| classes.iter().all(|other| other.slower == of.slower);
