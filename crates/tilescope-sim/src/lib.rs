@@ -1,6 +1,6 @@
 //! The IPU simulator: model + target + options in, report out.
 
-// A figure that is cut off without a word is a wrong figure; tests count small things.
+// A silently truncated figure is a wrong figure. Tests only count small things.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod balance;

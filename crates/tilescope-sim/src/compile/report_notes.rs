@@ -1,4 +1,4 @@
-//! What the reader of a report should know besides its figures.
+//! Notes for the reader of a report that its figures do not show.
 
 use super::padded_tokens::PaddedTokens;
 use super::plan_selection::PlanSelectionTrial;
@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, IpuId, binary_bytes, grouped, percent};
 use tilescope_report::{ImportedModel, MemoryRegion, ProgramKind};
 
-/// Sizes that were found to be worth changing.
+/// Sizes that are worth changing.
 pub(super) struct WorthNoting {
-    /// Of products and convolutions.
+    /// Sizes of products and convolutions.
     pub padded_sizes: Vec<WorthPadding>,
-    /// Tokens of a sequence.
+    /// The number of tokens of a sequence.
     pub padded_tokens: Option<PaddedTokens>,
     /// True if a linear layer is computed in parts.
     pub serializes_a_layer: bool,
@@ -88,7 +88,7 @@ fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
     })
 }
 
-/// A machine that nobody can buy.
+/// A note on a changed machine, which nobody can buy.
 fn changed_machine(spec: &Spec) -> Option<String> {
     let changes: Vec<String> =
         spec.machine_changes.iter().map(|change| change.text_with_inherited()).collect();
@@ -102,7 +102,7 @@ fn changed_machine(spec: &Spec) -> Option<String> {
     })
 }
 
-/// Constants that were fitted to a measurement.
+/// A note on constants that were fitted to a measurement.
 fn calibrated(spec: &Spec) -> Option<String> {
     let changes: Vec<String> =
         spec.calibration.iter().map(|change| change.text_with_inherited()).collect();
@@ -118,7 +118,7 @@ fn calibrated(spec: &Spec) -> Option<String> {
     })
 }
 
-/// Operators of an imported graph that are priced without being modelled.
+/// A note on operators of an imported graph that have a price but no model.
 fn unknown_operators(imported: &ImportedModel) -> Option<String> {
     let list: Vec<String> = imported
         .unknown
@@ -138,7 +138,7 @@ fn unknown_operators(imported: &ImportedModel) -> Option<String> {
     })
 }
 
-/// The file of an imported model, and what of it was done before the program runs.
+/// A note on the file of an imported model, and on the nodes that were folded or fused.
 fn imported_from(imported: &ImportedModel) -> String {
     let folded: u64 = imported.folded.values().sum();
     let fused: u64 = imported.fused.values().sum();
@@ -152,7 +152,7 @@ fn imported_from(imported: &ImportedModel) -> String {
     )
 }
 
-/// Whether the file is still the one of the report that the spec is from.
+/// A note if the file differs from the one of the report that the spec comes from.
 fn changed_file(spec: &Spec) -> Option<String> {
     let file = spec.model.file.as_ref()?;
     let before = file.changed_from.as_ref()?;
@@ -163,7 +163,7 @@ fn changed_file(spec: &Spec) -> Option<String> {
     ))
 }
 
-/// Annotations of the file that change nothing here.
+/// A note on annotations of the file that have no effect here.
 fn ignored_annotations(imported: &ImportedModel) -> Option<String> {
     let list: Vec<String> =
         imported.ignored.iter().map(|(name, count)| format!("{name} ({count})")).collect();
@@ -171,7 +171,7 @@ fn ignored_annotations(imported: &ImportedModel) -> Option<String> {
         .then(|| format!("Annotations of the file that change nothing here: {}", list.join(", ")))
 }
 
-/// Inputs that the model wants on I/O tiles which the program does not set aside.
+/// A note on inputs that the model requests on I/O tiles if the program reserves none.
 pub(super) fn inputs_without_io_tiles(spec: &Spec, graph: &ModelGraph) -> Option<String> {
     if spec.options.num_io_tiles > 0 {
         return None;
@@ -191,7 +191,7 @@ pub(super) fn inputs_without_io_tiles(spec: &Spec, graph: &ModelGraph) -> Option
     })
 }
 
-/// How samples are counted, where the file leaves that open.
+/// A note on the way in which samples are counted, if the file leaves that open.
 fn batch_assumption(spec: &Spec) -> Option<String> {
     let batch = &spec.model.file.as_ref()?.batch;
     batch.assumption.clone().filter(|_| spec.model.batch_size == batch.samples)
@@ -252,7 +252,7 @@ fn token_padding(worth: &PaddedTokens) -> String {
     )
 }
 
-/// Linear layers that were to be computed in parts, and none is.
+/// A note if linear layers should be computed in parts, and none is.
 fn whole_layers(spec: &Spec, serializes_a_layer: bool) -> Option<String> {
     let PoplibsOptions { serialize_matmul, serialize_matmul_factor: parts, .. } =
         spec.options.library;
@@ -279,15 +279,16 @@ fn stale_weights(compiled: &CompiledProgram) -> Option<String> {
     })
 }
 
-/// What stages keep for their backward passes, and by which of the two public accounts of the
-/// grouped schedule.
+/// A note on the activations that stages keep for their backward passes, and on the source of the
+/// number: one of two public accounts of the grouped schedule.
 fn pipeline(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let depths = &compiled.schedule.stash_depths;
     let words = |depths: &[u64]| {
         let depths: Vec<String> = depths.iter().map(u64::to_string).collect();
         depths.join(", ")
     };
-    let (options, stages) = (&spec.options, depths.len());
+    let options = &spec.options;
+    let stages = depths.len();
     let account = |convention| {
         let schedule = options.pipeline_schedule;
         let timing = PipelineTiming::new(stages, schedule, convention, spec.model.training);
@@ -312,7 +313,7 @@ fn pipeline(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     })
 }
 
-/// Activations that were to leave the chip and do not.
+/// A note on activations that should leave the chip and do not.
 fn activations_that_stay(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let schedule = &compiled.schedule;
     let last = compiled.placement.stages.last()?;
@@ -340,7 +341,8 @@ fn sync_groups(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
 }
 
 fn replicas(spec: &Spec) -> Option<String> {
-    let (replicas, instances) = (spec.options.replication_factor, spec.options.num_instances);
+    let replicas = spec.options.replication_factor;
+    let instances = spec.options.num_instances;
     let local = replicas / instances;
     let options = &spec.options;
     let samples = spec.model.batch_size
@@ -357,7 +359,7 @@ fn replicas(spec: &Spec) -> Option<String> {
     })
 }
 
-/// What is assumed of replicas that sync with the host by themselves.
+/// A note on the assumption about replicas that sync with the host independently.
 fn independent_replicas(spec: &Spec) -> Option<String> {
     let options = &spec.options;
     (options.sync_replicas_independently && options.replication_factor > 1).then(|| {
@@ -368,7 +370,7 @@ fn independent_replicas(spec: &Spec) -> Option<String> {
     })
 }
 
-/// Which tensors the replicas share out, and among how many.
+/// A note on the tensors that are sharded, and the number of replicas that share them.
 fn replicated_sharding(spec: &Spec) -> Option<String> {
     let options = &spec.options;
     let kinds: Vec<(&str, ShardingDomain)> = [
@@ -407,7 +409,7 @@ fn row_shards(compiled: &CompiledProgram) -> Option<String> {
     ))
 }
 
-/// IPUs of the replica that no stage is on.
+/// A note on IPUs of the replica without a stage.
 fn idle_ipus(compiled: &CompiledProgram) -> Option<String> {
     let stages = &compiled.placement.stages;
     let idle: Vec<String> = (0..compiled.compilation.target.ipus_per_replica)
@@ -426,7 +428,7 @@ fn idle_ipus(compiled: &CompiledProgram) -> Option<String> {
     ))
 }
 
-/// IPUs that come with a system and run nothing.
+/// A note on IPUs that come with a system and run nothing.
 fn reserved_ipus(spec: &Spec) -> Option<String> {
     let used = spec.target.ipus * spec.options.tensor_parallel * spec.options.replication_factor;
     let reserved = spec.total_ipus();
@@ -435,7 +437,7 @@ fn reserved_ipus(spec: &Spec) -> Option<String> {
     })
 }
 
-/// Which phases are split over the IPUs of their set.
+/// A note on the phases that are split over the IPUs of their set.
 fn phases(compiled: &CompiledProgram) -> Option<String> {
     let placement = &compiled.placement;
     let ipus = compiled.compilation.target.ipus_per_replica;
@@ -503,14 +505,14 @@ fn helper_threads(spec: &Spec) -> Option<String> {
     )
 }
 
-/// Streams above this many bytes of a micro-batch may not be allocated: one of 149,766,584 bytes could
-/// not (graphcore/poptorch #9); no limit is documented.
+/// Streams with more bytes than this for a micro-batch may fail to be allocated: one of 149,766,584
+/// bytes did (graphcore/poptorch #9). No limit is documented.
 const LONG_STREAM: Bytes = Bytes(128 << 20);
 
-/// Tensors that are more than one stream is known to take.
+/// Notes on tensors that are larger than any stream known to work.
 fn long_streams(compiled: &CompiledProgram) -> Vec<String> {
     let copies = compiled.parts.host_inputs.iter().chain(&compiled.parts.host_outputs);
-    // Several IPUs may be sent the same.
+    // Several IPUs may receive the same tensor.
     let mut streams: BTreeMap<&str, &HostStreamCopy> = BTreeMap::new();
     for copy in copies {
         if let Some(tensor) = &copy.tensor
@@ -533,7 +535,8 @@ fn long_stream(name: &str, copy: &HostStreamCopy) -> String {
     )
 }
 
-/// Host memory of the stream buffers: one micro-batch for each prefetched one.
+/// A note on the host memory of the stream buffers, which hold one micro-batch for each prefetched
+/// one.
 fn stream_buffers(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let inputs: Bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
     let depth = spec.options.prefetch_depth;

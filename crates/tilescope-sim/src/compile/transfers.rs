@@ -15,7 +15,7 @@ use tilescope_report::{
     ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass,
 };
 
-/// Bytes that one IPU sends another.
+/// Bytes that one IPU sends to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterIpuFlow {
     /// The IPU of the replica that sends.
@@ -28,20 +28,21 @@ pub struct InterIpuFlow {
 /// Copies between stages that happen together.
 #[derive(Clone, Debug)]
 pub struct StageCopyGroup {
-    /// The stages and passes after which it happens; empty where it happens after every slot.
+    /// The stages and passes after which the copies happen. Empty if they happen after every slot.
     pub after: Vec<(usize, TrainingPass)>,
-    /// The sync before the exchange between IPUs, and the exchange; none where all stays on an IPU.
+    /// The sync before the exchange between IPUs, and the exchange. `None` if all copies stay on
+    /// one IPU.
     pub exchange: Option<[ProgramId; 2]>,
-    /// What goes from IPU to IPU.
+    /// Bytes between pairs of IPUs.
     pub flows: Vec<InterIpuFlow>,
-    /// Tiles that take part, by IPU.
+    /// The number of tiles that take part, by IPU.
     pub active_tiles: Vec<u32>,
-    /// Copies between stages of one IPU.
+    /// Copies between stages of the same IPU.
     pub local: Vec<FragmentItem>,
 }
 
 impl ProgramBuilder<'_> {
-    /// Copies between the stages of a pipeline, which may follow any slot.
+    /// Adds the copies between the stages of a pipeline, which may follow any slot.
     pub(super) fn link_copies_of_pipeline(&mut self) -> Vec<StageCopyGroup> {
         if self.plan.schedule.one_by_one {
             return Vec::new();
@@ -50,9 +51,10 @@ impl ProgramBuilder<'_> {
         self.link_copies(&boundaries)
     }
 
-    /// Copies of what `stages`, which work together, made in a pass, where the program goes on behind
-    /// them. PopART puts copies to another phase to the phase that they come from, behind its loads
-    /// and before its updates (willow streamingmemoryopinserter.cpp, setPriority).
+    /// Adds the copies of the results of `stages`, which work together, in a pass whose program
+    /// continues after them. PopART assigns copies to another phase to the phase that they come
+    /// from, after its loads and before its updates (willow streamingmemoryopinserter.cpp,
+    /// setPriority).
     pub(super) fn link_copies_behind(
         &mut self,
         stages: &Range<usize>,
@@ -66,7 +68,7 @@ impl ProgramBuilder<'_> {
         self.link_copies(&boundaries)
     }
 
-    /// Copies between stages, grouped as the schedule makes them.
+    /// Adds copies between stages, in the groups of the schedule.
     fn link_copies(&mut self, boundaries: &[StageBoundary]) -> Vec<StageCopyGroup> {
         if boundaries.is_empty() {
             return Vec::new();
@@ -76,7 +78,8 @@ impl ProgramBuilder<'_> {
             return vec![self.link_copy(Vec::new(), boundaries)];
         }
         let start = |boundary: &StageBoundary| (boundary.from_stage, boundary.from_pass);
-        // The last stage goes down in the slot after it went up, so passes alternate over stages.
+        // The backward pass of the last stage follows its forward pass in the next slot, so passes
+        // alternate over stages.
         let side = |(stage, pass): (usize, TrainingPass)| {
             (stage + usize::from(pass == TrainingPass::Forward)) % 2
         };
@@ -109,7 +112,8 @@ impl ProgramBuilder<'_> {
         let mut local = Vec::new();
         let mut between = Vec::new();
         for boundary in boundaries {
-            let (from, to) = (self.plan.ipu(boundary.from_stage), self.plan.ipu(boundary.to_stage));
+            let from = self.plan.ipu(boundary.from_stage);
+            let to = self.plan.ipu(boundary.to_stage);
             if from == to {
                 local.extend(self.local_copy(boundary))
             } else {
@@ -142,11 +146,13 @@ impl ProgramBuilder<'_> {
         let exchange = self.tables.push_leaf(ProgramNode::new(ProgramKind::GlobalExchange, name));
         let mut tiles = vec![TileTraffic::default(); self.all_tiles()];
         for boundary in boundaries {
-            let (from, to) = (self.plan.ipu(boundary.from_stage), self.plan.ipu(boundary.to_stage));
+            let from = self.plan.ipu(boundary.from_stage);
+            let to = self.plan.ipu(boundary.to_stage);
             let bytes = self.plan.bytes(boundary.tensor);
             copy.flows.push(InterIpuFlow { from, to, bytes: bytes.total() });
-            // Both ends lay the tensor out alike.
-            let (first, end) = (self.tables.tiles_of(from), self.tables.tiles_of(to));
+            // Both ends have the same layout of the tensor.
+            let first = self.tables.tiles_of(from);
+            let end = self.tables.tiles_of(to);
             let route =
                 ExchangeRoute { program: exchange, from: first, to: end, bytes: bytes.total() };
             self.tables.routes.push(route);
@@ -160,7 +166,7 @@ impl ProgramBuilder<'_> {
             .map(|ipu| ipu.iter().map(|tile| u32::from(*tile != TileTraffic::default())).sum())
             .collect();
         let target = self.tables.kind;
-        // Each replica has code for its own routes, and every tile holds that of all of them.
+        // Each replica has code for its own routes, and every tile holds the code of all of them.
         let replicas = u64::from(self.plan.spec.options.replication_factor);
         let tiles = tiles.into_iter().map(|tile| {
             let code_bytes = replicas * code_bytes::global_code_bytes(&tile, target);
@@ -171,13 +177,15 @@ impl ProgramBuilder<'_> {
         copy.exchange = Some([sync, exchange]);
     }
 
-    /// A copy to the next stage of the same IPU: the tensor stays on its tiles.
+    /// Adds a copy to the next stage of the same IPU. The tensor stays on its tiles.
     fn local_copy(&mut self, boundary: &StageBoundary) -> Vec<FragmentItem> {
-        let (plan, tensor) = (self.plan, boundary.tensor);
+        let plan = self.plan;
+        let tensor = boundary.tensor;
         let dtype = plan.dtype(tensor);
         let elements = plan.bytes(tensor).map(|bytes| Elements(*bytes / dtype.bytes()));
         let phase = relayout::copy("stage-copy", dtype, &elements, LOAD_BYTES / dtype.bytes());
-        let (work, ipu) = (OperationWork::of_phase(phase), plan.ipu(boundary.from_stage));
+        let work = OperationWork::of_phase(phase);
+        let ipu = plan.ipu(boundary.from_stage);
         let first = self.tables.next_step();
         let items = self.tables.work(None, plan.name(tensor), ipu, &work).items;
         self.extend_boundary_lifetimes(boundary, first..self.tables.next_step());
@@ -191,8 +199,9 @@ impl ProgramBuilder<'_> {
         self.tables.code.category(MemoryCategory::Stack).len()
     }
 
-    /// The sent tensor lives until the copy. The received one lives from then to its last use, and
-    /// always in a pipeline, where it is read in the next slot.
+    /// Extends the lifetimes of a copied tensor. The sent tensor lives until the copy. The received
+    /// one lives from then to its last use, and always in a pipeline, where it is read in the next
+    /// slot.
     fn extend_boundary_lifetimes(&mut self, boundary: &StageBoundary, steps: Range<u32>) {
         let [sent, received] = self.plan.boundary_buffers(boundary);
         let lifetimes = &mut self.variables.lifetimes;
@@ -205,7 +214,7 @@ impl ProgramBuilder<'_> {
     }
 }
 
-/// Adds what a copy between IPUs sends from (or brings to) each tile, in messages of 64 words.
+/// Adds the traffic of a copy between IPUs, sent or received by each tile in messages of 64 words.
 fn add_inter_ipu_traffic(tiles: &mut [TileTraffic], bytes: &TileRuns<Bytes>, sends_it: bool) {
     for (range, bytes) in bytes.iter() {
         for tile in &mut tiles[range.indices()] {

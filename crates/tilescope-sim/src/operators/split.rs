@@ -6,11 +6,11 @@ use super::{
 };
 use crate::shape::{TensorId, TensorInfo};
 
-/// The tensor cut along `axis` into parts of the given sizes, one output each.
+/// The parts of a tensor cut along `axis`, one output each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SplitOp {
     pub axis: usize,
-    /// Sizes along it, adding up to the whole.
+    /// The sizes of the parts along the axis, which add up to the whole.
     pub sizes: Vec<u64>,
 }
 

@@ -1,12 +1,12 @@
-//! Sharded and phased execution, and domain sharding: one micro-batch at a time, one stage, phase or
-//! step at a time.
+//! Sharded and phased execution, and domain sharding: one micro-batch at a time, and one stage,
+//! phase or step at a time.
 
 use super::{PipelinePhase, ScheduleSlot, StageTurn};
 use std::ops::Range;
 use tilescope_report::TrainingPass;
 
-/// One slot per turn: up the stages, then down again when training. Stages that work `together` take
-/// their turns in one slot.
+/// Returns one slot per turn: forward through the stages, then backward in training. Stages that
+/// work `together` take their turns in one slot.
 pub(crate) fn sharded_slots(
     together: &[Range<usize>],
     micro_batches: u64,
@@ -32,8 +32,9 @@ pub(crate) fn sharded_slots(
         .collect()
 }
 
-/// The slots of each pass of a phase, of so many slots: `phases` are ranges of the steps that
-/// [`sharded_slots`] has a slot for each of. It goes up the phases, and when training down again.
+/// Returns the slots of each pass of a phase, of `slots` slots in all. `phases` are ranges of
+/// steps. Each step has one slot in [`sharded_slots`]. The passes go forward through the
+/// phases, and in training backward again.
 pub(super) fn slots_of_phases(
     phases: &[Range<usize>],
     slots: usize,

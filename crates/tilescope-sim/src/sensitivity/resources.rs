@@ -4,25 +4,25 @@ use crate::specification::Spec;
 use tilescope_report::MachineUnit;
 use tilescope_report::units::seconds;
 
-/// How a resource is changed.
+/// The change of a resource.
 pub(super) enum ResourceChange {
-    /// By keys of the spec and their values.
+    /// Keys of the spec and their values.
     Keys(Vec<(String, String)>),
-    /// By shorter steps of the program as it was compiled.
+    /// Shorter steps of the compiled program.
     ComputeSteps,
 }
 
-/// Something that a machine could have more of.
+/// A resource that a machine could have more of.
 pub(super) struct Resource {
     pub name: &'static str,
-    /// `exchange x2`
+    /// The title, such as `exchange x2`.
     pub title: fn(f64) -> String,
     pub change: fn(&Spec, f64) -> ResourceChange,
-    /// What was changed, in words.
+    /// The change as text.
     pub detail: fn(&Spec, f64) -> String,
 }
 
-/// All of them, in the order in which they are named.
+/// All resources, in the order in which they are listed.
 pub(super) const RESOURCES: &[Resource] = &[
     Resource {
         name: "compute",
@@ -125,7 +125,8 @@ pub(super) const RESOURCES: &[Resource] = &[
         change: |_, _| keys([("internal_sync_cycles", 0_u64), ("external_sync_cycles", 0)]),
         detail: |spec, _| {
             let machine = &spec.target.machine;
-            let (internal, external) = (machine.internal_sync_cycles, machine.external_sync_cycles);
+            let internal = machine.internal_sync_cycles;
+            let external = machine.external_sync_cycles;
             format!("{internal} cycles on an IPU and {external} between IPUs to none")
         },
     },
@@ -139,13 +140,13 @@ fn from_to(unit: MachineUnit, from: f64, to: f64) -> String {
     format!("{} to {}", unit.text(from), unit.text(to))
 }
 
-/// Keys of the table `[target.machine]`.
+/// Changes keys of the table `[target.machine]`.
 fn keys<V: SpecNumber, const N: usize>(changes: [(&str, V); N]) -> ResourceChange {
     let change = |(key, value): (&str, V)| (format!("target.machine.{key}"), value.toml());
     ResourceChange::Keys(changes.into_iter().map(change).collect())
 }
 
-/// A number as a spec writes it.
+/// A number in the form of a spec.
 trait SpecNumber {
     fn toml(self) -> String;
 }
@@ -162,7 +163,7 @@ impl SpecNumber for f64 {
     }
 }
 
-/// The whole multiple of `step` nearest to so many times a number, at least one.
+/// The multiple of `step` nearest to `factor` times a number, at least one step.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "far below 2^53")]
 fn whole_steps(number: u64, factor: f64, step: u64) -> u64 {
     ((number as f64 * factor / step as f64).round() as u64).max(1) * step
@@ -186,7 +187,8 @@ fn clock(spec: &Spec, factor: f64) -> f64 {
     spec.target.machine.clock_hz * factor
 }
 
-/// The rate of an IPU's own link, wherever the spec has it, and that of the links of the host.
+/// Changes the rate of an IPU's own link, in the key that the spec uses, and that of the links of
+/// the host.
 fn host_bandwidth(spec: &Spec, factor: f64) -> ResourceChange {
     let host = &spec.options.host;
     let own = match host.bytes_per_second {
@@ -201,7 +203,7 @@ fn host_bandwidth(spec: &Spec, factor: f64) -> ResourceChange {
     ResourceChange::Keys([own, shared].map(change).to_vec())
 }
 
-/// Everything that the processors of the host do.
+/// Changes all work of the host's processors.
 fn host_work(spec: &Spec, factor: f64) -> ResourceChange {
     let host = &spec.options.host;
     let times = [

@@ -1,4 +1,4 @@
-//! Every key a spec may have.
+//! All keys of a spec.
 
 use super::options::{SpecOptions, TargetSpec};
 use crate::model::{ModelDef, ModelSpec};
@@ -11,8 +11,8 @@ pub use crate::spec_keys::{
     keys_called,
 };
 
-/// The keys of every spec, in the order in which they are documented and reports list them. A
-/// model adds its own sizes: [`ModelDef::sizes`].
+/// The keys of every spec, in the order of the documentation and of reports. A model adds its own
+/// sizes: [`ModelDef::sizes`].
 pub static KEYS: LazyLock<Vec<SpecKey>> = LazyLock::new(|| {
     let mut keys = Vec::new();
     let place = |prefix| TablePlace { prefix, words: &[] };

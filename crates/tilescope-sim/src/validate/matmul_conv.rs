@@ -11,7 +11,7 @@ use crate::popops::reduce::ReduceOperation;
 use crate::shape::{DType, TensorId, TensorRole};
 use crate::targets::Chip;
 
-/// `C = beta C + alpha A x B`, all operands placed as the plan wants them.
+/// Builds `C = beta C + alpha A x B`, with all operands in the layouts of the plan.
 pub(crate) fn gemm(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkCase, RowProblem> {
     let mut case = OpBenchmarkCase::new(config, chip, false)?.with_code();
     let dtype = config.dtype("data-type", DType::Half)?;
@@ -27,7 +27,7 @@ pub(crate) fn gemm(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmar
     Ok(case)
 }
 
-/// A fully connected layer.
+/// Builds a fully connected layer.
 pub(crate) fn fully_connected(
     config: &RowConfig,
     chip: &'static Chip,
@@ -86,7 +86,7 @@ pub(crate) fn convolution(
     Ok(case)
 }
 
-/// Transforms along each of `count` dimensions of the field.
+/// The transforms along each of `count` dimensions of the field.
 fn windows(config: &RowConfig, count: usize) -> Result<Vec<ConvDimTransforms>, RowProblem> {
     let along = |key: &str, default: u64| config.per_dimension(key, default, count);
     let [input_dilation, kernel_dilation] =
@@ -122,21 +122,21 @@ fn windows(config: &RowConfig, count: usize) -> Result<Vec<ConvDimTransforms>, R
     Ok((0..count).map(window).collect())
 }
 
-/// A layer with weights, as the tools run it. Weights and input are placed for training whichever
-/// passes are run.
+/// A layer with weights, as the tools run it. Weights and input are placed for training, regardless
+/// of the passes that run.
 struct WeightedLayer {
     x: TensorId,
     w: TensorId,
     /// The product, before the bias.
     y: TensorId,
-    /// Axis of channels in it.
+    /// The channel axis of the product.
     axis: usize,
     passes: LayerPasses,
 }
 
 impl WeightedLayer {
-    /// Bias and gradients. The tools keep activations and their gradients on both sides, so that
-    /// the host can read and write them between passes.
+    /// Adds the bias and the gradients. The tools keep activations and their gradients on both
+    /// sides, so that the host can read and write them between passes.
     fn finish(
         self,
         case: &mut OpBenchmarkCase,
@@ -145,13 +145,10 @@ impl WeightedLayer {
         update: impl Operator + 'static,
     ) -> Result<(), RowProblem> {
         let Self { x, w, y, axis, passes } = self;
-        let bias = match config.flag("bias", false)? {
-            true => Some(self.add_bias(case)?),
-            false => {
+        let bias = if config.flag("bias", false)? { Some(self.add_bias(case)?) } else {
                 case.read(y);
                 None
-            }
-        };
+            };
         if !passes.needs_gradient() {
             return Ok(());
         }
@@ -177,7 +174,8 @@ impl WeightedLayer {
     /// Adds a bias to the result.
     fn add_bias(&self, case: &mut OpBenchmarkCase) -> Result<TensorId, RowProblem> {
         let ty = &case.graph().tensor(self.y).ty;
-        let (channels, dtype) = (ty.shape[self.axis], ty.dtype);
+        let channels = ty.shape[self.axis];
+        let dtype = ty.dtype;
         let bias = case.tensor("bias", TensorRole::Parameter, &[channels], dtype)?;
         let add = AddBiasOp { axis: self.axis };
         let sum = case.apply(self.passes.forward, "bias", add, &[self.y, bias])?;

@@ -1,4 +1,4 @@
-//! Elements and rows by index.
+//! Elements and rows, selected by index.
 
 use super::{OpBuilder, modelled};
 use crate::graph::GraphError;
@@ -8,16 +8,13 @@ use crate::shape::DType;
 
 pub(super) const OPS: &[OpBuilder] = &[modelled("Gather", gather)];
 
-/// Rows of a table: other axes are brought to the front. A known index is a slice.
+/// Gathers rows of a table. Other axes are moved to the front. A known index is a slice.
 fn gather(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);
     let axis = node.axis(node.int("axis", 0)?, shape.len())?;
     if let Some(range) = stretch(node, shape[axis]) {
-        let y = match range == (0..shape[axis]) {
-            true => x,
-            false => node.apply("", SliceOp { axis, range }, &[x])?,
-        };
+        let y = if range == (0..shape[axis]) { x } else { node.apply("", SliceOp { axis, range }, &[x])? };
         return node.set(0, y);
     }
     if let Some(indices) = known_places(node, shape[axis]) {
@@ -38,7 +35,7 @@ fn gather(node: &mut NodeImport) -> Result<(), GraphError> {
     if axis == 0 {
         return node.set(0, rows);
     }
-    // The axes of the indices go to where the axis was.
+    // The axes of the indices take the place of the gathered axis.
     let of_rest = rest.iter().map(|axis| shape[*axis]);
     let sizes: Vec<u64> = std::iter::once(count).chain(of_rest).collect();
     let rows = node.reshape("rows", rows, &sizes)?;
@@ -47,7 +44,7 @@ fn gather(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// Known indices of an axis, where they are few.
+/// Known indices of an axis, if they are few.
 fn known_places(node: &NodeImport, size: u64) -> Option<Vec<u64>> {
     let whole = i64::try_from(size).ok()?;
     let place = |index: i64| u64::try_from(if index < 0 { index + whole } else { index }).ok();
@@ -55,7 +52,7 @@ fn known_places(node: &NodeImport, size: u64) -> Option<Vec<u64>> {
     places.filter(|places| places.iter().all(|place| *place < size))
 }
 
-/// The stretch of an axis that known indices are.
+/// The range of an axis that known consecutive indices cover.
 fn stretch(node: &NodeImport, size: u64) -> Option<std::ops::Range<u64>> {
     let whole = i64::try_from(size).ok()?;
     let known = node.known_ints(1)?;

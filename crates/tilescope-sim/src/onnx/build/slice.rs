@@ -1,4 +1,4 @@
-//! Parts of tensors, and tensors of parts.
+//! Parts of tensors, and tensors joined from parts.
 
 use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
@@ -18,7 +18,7 @@ pub(super) const OPS: &[OpBuilder] = &[
 fn concat(node: &mut NodeImport) -> Result<(), GraphError> {
     let mut parts = Vec::new();
     for input in 0..node.node.inputs.len() {
-        // What has no elements adds none.
+        // A tensor without elements adds nothing.
         parts.extend(node.optional(input)?);
     }
     let Some(first) = parts.first().copied() else {
@@ -44,11 +44,12 @@ fn split(node: &mut NodeImport) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// More parts than any model has: a file cannot ask for memory with them.
+/// The largest number of parts, more than any model has. It limits the memory that a file can make
+/// the importer allocate.
 const MOST_PARTS: u64 = 1 << 16;
 
-/// Sizes of the parts of `whole` elements, also of those that nobody reads: as given, or equal
-/// with a smaller last one.
+/// Sizes of the parts of `whole` elements, including unread ones: as given, or equal with a smaller
+/// last one.
 fn part_sizes(node: &NodeImport, whole: u64) -> Result<Vec<u64>, GraphError> {
     let wrong = || node.refuse(ImportProblem::SplitSizes);
     if let Some(given) = node.ints_or_input("split", 1)? {
@@ -67,8 +68,8 @@ fn part_sizes(node: &NodeImport, whole: u64) -> Result<Vec<u64>, GraphError> {
     if sizes.contains(&0) { Err(wrong()) } else { Ok(sizes) }
 }
 
-/// A stretch of some axes, by the numpy rules for ends that lie outside. What it leaves is known;
-/// where it begins is read.
+/// Slices some axes, with numpy's rules for ends outside the tensor. The sizes are known. The
+/// starts are read.
 fn slice(node: &mut NodeImport) -> Result<(), GraphError> {
     let mut y = node.input(0)?;
     let shape = node.shape(y);
@@ -97,7 +98,8 @@ fn stretch(
     let size = node.shape(x)[axis];
     let whole = i64::try_from(size).unwrap_or(i64::MAX);
     let from_front = |at: i64| if at < 0 { at.saturating_add(whole) } else { at };
-    let (start, end) = (from_front(start), from_front(end));
+    let start = from_front(start);
+    let end = from_front(end);
     let unsigned = |at: i64| u64::try_from(at).unwrap_or(0);
     if step == 1 {
         let range = unsigned(start).min(size)..unsigned(end).min(size);
@@ -116,8 +118,8 @@ fn stretch(
     node.apply("", TakeOp::stepped(axis, unsigned(start), step, count), &[x])
 }
 
-/// A constant around a tensor, or its elements again: attributes before opset 11, inputs from then
-/// on.
+/// Pads a tensor with a constant or with its own elements. The padding is an attribute before opset
+/// 11 and an input from then on.
 fn pad(node: &mut NodeImport) -> Result<(), GraphError> {
     let mut x = node.input(0)?;
     let rank = node.shape(x).len();
@@ -155,7 +157,7 @@ fn pad(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, x)
 }
 
-/// The element that stands at a place outside an axis.
+/// The element at a position outside an axis.
 fn edge_index(mode: &str, place: i64, size: i64) -> i64 {
     let last = (size - 1).max(0);
     match mode {
@@ -168,10 +170,11 @@ fn edge_index(mode: &str, place: i64, size: i64) -> i64 {
     }
 }
 
-/// The tensor several times along each axis: repeated along an axis before it, which both become.
+/// Repeats the tensor along each axis: along a new axis before it, which is then merged with it.
 fn tile(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
-    let (shape, dims) = (node.shape(x), node.output_dims(0)?);
+    let shape = node.shape(x);
+    let dims = node.output_dims(0)?;
     let with_copies = |copies: &dyn Fn(usize) -> u64| -> Vec<u64> {
         shape.iter().enumerate().flat_map(|(axis, size)| [copies(axis), *size]).collect()
     };
@@ -180,7 +183,8 @@ fn tile(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, all)
 }
 
-/// The part of each matrix above or below a diagonal, zeros elsewhere: a choice by a constant mask.
+/// Keeps the part of each matrix above or below a diagonal and sets the rest to zero: a selection
+/// by a constant mask.
 fn trilu(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);

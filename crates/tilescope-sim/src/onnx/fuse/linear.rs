@@ -1,6 +1,6 @@
-//! A product with weights and a bias per column: `MatMul`, `Add`. Exporters write the weights as
-//! the module has them, a row for each output, and turn them around first: `Transpose`, `MatMul`,
-//! with a bias or without.
+//! A product with weights and a bias per column: `MatMul`, `Add`. Exporters write the weights in
+//! the layout of the module, a row for each output, and transpose them first: `Transpose`,
+//! `MatMul`, with or without a bias.
 
 use super::pattern::{FusedNode, GraphView};
 use tilescope_onnx::ValueId;
@@ -16,22 +16,23 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
         }),
         "MatMul" => {
             let linear = product_with_weights(graph, last)?;
-            // Alone, a product is what it is.
+            // A product without bias and transposition is not a fused node.
             (linear.node.nodes.len() > 1).then_some(linear.node)
         }
         _ => None,
     }
 }
 
-/// A product, and how many columns it has.
+/// A product, and the number of its columns.
 struct LinearProduct {
     node: FusedNode,
     columns: u64,
 }
 
-/// The product of rows with weights, turned around or not.
+/// The product of rows with weights, transposed or not.
 fn product_with_weights(graph: &GraphView, matmul: usize) -> Option<LinearProduct> {
-    let (x, of_product) = (graph.input(matmul, 0)?, graph.input(matmul, 1)?);
+    let x = graph.input(matmul, 0)?;
+    let of_product = graph.input(matmul, 1)?;
     let (weights, transpose) = match turned_around(graph, of_product) {
         Some((weights, transpose)) => (weights, Some(transpose)),
         None => (of_product, None),

@@ -16,7 +16,7 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
     })
 }
 
-/// x . clip(x + 3, 0, 6) / 6, as exporters before opset 14 write a hard swish.
+/// `x . clip(x + 3, 0, 6) / 6`, as exporters before opset 14 write a hard swish.
 pub(super) fn find_clipped(graph: &GraphView, last: usize) -> Option<FusedNode> {
     let node = graph.node(last);
     let product = graph.product_of(last).or_else(|| {

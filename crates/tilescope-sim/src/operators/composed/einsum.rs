@@ -13,11 +13,11 @@ struct NamedAxes {
     axes: Vec<char>,
 }
 
-/// The sum of products that `equation` names, `ij,jk->ik`, of operands two at a time, from the left.
-/// An operand names an axis once, and no axis with an ellipsis.
+/// Adds the sum of products of `equation`, such as `ij,jk->ik`. It multiplies two operands at a
+/// time, from the left. An operand names each axis once, without an ellipsis.
 ///
 /// # Errors
-/// Equations of another form, and operands that do not fit.
+/// Returns an error for equations of another form, and for operands that do not fit together.
 pub fn einsum(
     graph: &mut dyn OperationSink,
     name: &str,
@@ -32,7 +32,7 @@ pub fn einsum(
     let mut number = 0;
     while !left.is_empty() {
         let next = left.remove(0);
-        // Axes that a later operand or the result needs stay; all others are summed here.
+        // Axes that a later operand or the result needs stay. All others are summed here.
         let later: Vec<char> =
             left.iter().flat_map(|of| of.axes.clone()).chain(result.clone()).collect();
         made = multiply(&mut of, &format!("term{number}"), [made, next], &later)?;
@@ -48,7 +48,7 @@ pub fn einsum(
     of.reshape("", turned, shape)
 }
 
-/// The operands with their letters, and the letters of the result.
+/// Returns the operands with their letters, and the letters of the result.
 fn parse(
     of: &Composition,
     equation: &str,
@@ -83,7 +83,8 @@ fn parse(
     Ok((named.map(|(axes, tensor)| NamedAxes { tensor: *tensor, axes }).collect(), result))
 }
 
-/// Without an arrow, the result has the letters that come once, in alphabetical order.
+/// The letters of the result of an equation without an arrow: those that occur once, in
+/// alphabetical order.
 fn implied_result(terms: &str) -> Vec<char> {
     let letters: Vec<char> = terms.chars().filter(|letter| letter.is_alphabetic()).collect();
     let once = |letter: &char| letters.iter().filter(|other| *other == letter).count() == 1;
@@ -92,7 +93,7 @@ fn implied_result(terms: &str) -> Vec<char> {
     result
 }
 
-/// Sums an operand over the axes that nobody needs.
+/// Sums an operand over the axes that are not needed.
 fn sum_others(
     of: &mut Composition,
     part: &str,
@@ -110,8 +111,8 @@ fn sum_others(
     Ok(NamedAxes { tensor, axes })
 }
 
-/// The product of two operands: axes of both that are needed later are groups, those of both that
-/// are not are summed over, all others are rows or columns.
+/// Multiplies two operands. Shared axes that are needed later are groups. Other shared axes are
+/// summed over. The remaining axes are rows or columns.
 fn multiply(
     of: &mut Composition,
     part: &str,
@@ -119,7 +120,8 @@ fn multiply(
     later: &[char],
 ) -> Result<NamedAxes, GraphError> {
     let with = |other: &NamedAxes| -> Vec<char> { [later, &other.axes].concat() };
-    let (needed_a, needed_b) = (with(&b), with(&a));
+    let needed_a = with(&b);
+    let needed_b = with(&a);
     let a = sum_others(of, &format!("{part}/sumA"), a, &needed_a)?;
     let b = sum_others(of, &format!("{part}/sumB"), b, &needed_b)?;
     let both = |axis: &&char| b.axes.contains(axis);
@@ -130,7 +132,8 @@ fn multiply(
     let alone = |own: &NamedAxes, other: &NamedAxes| -> Vec<char> {
         own.axes.iter().filter(|axis| !other.axes.contains(axis)).copied().collect()
     };
-    let (rows, columns) = (alone(&a, &b), alone(&b, &a));
+    let rows = alone(&a, &b);
+    let columns = alone(&b, &a);
     let x = matrices(of, &format!("{part}/a"), &a, [&groups, &rows, &summed])?;
     let w = matrices(of, &format!("{part}/b"), &b, [&groups, &summed, &columns])?;
     let product = of.apply(&format!("{part}/product"), MatMulOp::default(), &[x, w])?;
@@ -146,7 +149,7 @@ fn multiply(
     Ok(NamedAxes { tensor: of.reshape(&format!("{part}/made"), product, shape)?, axes })
 }
 
-/// An operand as groups of matrices of the axes that are named.
+/// Returns an operand as groups of matrices with the given axes.
 fn matrices(
     of: &mut Composition,
     part: &str,
