@@ -1,4 +1,4 @@
-//! Reading a query letter by letter; every error knows its letter.
+//! Parser of queries; every error has the position of a character.
 
 use super::query::{
     NumberRange, QueryAmount, QueryCondition, QueryTerm, SearchList, SearchQuery, SearchQueryError,
@@ -7,7 +7,7 @@ use super::query::{
 use crate::comparison::LimitComparison;
 use std::str::FromStr;
 
-/// Largest compiled regular expression: enough for names, too small to be a burden.
+/// Limit of a compiled regular expression: enough for names, without a noticeable cost.
 const MAX_REGEX_BYTES: usize = 1 << 20;
 
 const FIELDS: &str = "name, type, in, ipu, tile, cycles, bytes, count";
@@ -37,12 +37,12 @@ pub(super) enum PatternError {
     TooLarge,
 }
 
-/// The compiled form of a regular expression of a query: case does not matter.
+/// Compiles a regular expression of a query, case-insensitive.
 pub(super) fn regex(text: &str) -> Result<regex::Regex, PatternError> {
     let mut builder = regex::RegexBuilder::new(text);
     builder.case_insensitive(true).size_limit(MAX_REGEX_BYTES);
     builder.build().map_err(|error| match error {
-        // The last line says what is wrong; those before it draw the expression again.
+        // The last line is the message; those before it repeat the expression.
         regex::Error::Syntax(words) => {
             let last = words.lines().last().unwrap_or_default();
             PatternError::Syntax(last.trim_start_matches("error: ").to_owned())
@@ -85,7 +85,7 @@ impl QueryParser {
         Ok(QueryTerm { negated, test })
     }
 
-    /// The letters before a sign such as `:`, if that is how the word goes on.
+    /// The letters before a sign such as `:`, if such a sign follows.
     fn field(&mut self) -> Option<(usize, String)> {
         let rest = &self.letters[self.at..];
         let length = rest.iter().take_while(|letter| letter.is_ascii_alphabetic()).count();
@@ -107,7 +107,7 @@ impl QueryParser {
         Some((start, rest[..length].iter().collect::<String>().to_lowercase()))
     }
 
-    /// Whether the next `length` letters are the name of an amount.
+    /// True if the next `length` letters are the name of an amount.
     fn at_amount(&self, length: usize) -> bool {
         let word: String = self.letters[self.at..self.at + length].iter().collect();
         QueryAmount::ALL.iter().any(|amount| amount.name() == word.to_lowercase())
@@ -284,13 +284,13 @@ impl QueryParser {
         self.error(start, "this quote is not closed")
     }
 
-    /// Whether the word that starts here with a slash ends with one: `/conv/relu` is a name.
+    /// True if the word that starts here with a slash also ends with one: `/conv/relu` is a name.
     fn closes(&self) -> bool {
         let Some(end) = self.slash_behind() else { return false };
         self.letters.get(end + 1).is_none_or(|letter| letter.is_whitespace()) && end > self.at + 1
     }
 
-    /// Place of the slash that ends a regular expression starting here.
+    /// Index of the slash that ends a regular expression starting here.
     fn slash_behind(&self) -> Option<usize> {
         let mut at = self.at + 1;
         while let Some(letter) = self.letters.get(at) {

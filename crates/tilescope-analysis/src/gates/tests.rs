@@ -1,4 +1,4 @@
-//! Gates over pairs of reports: what they can name, what they refuse, and what passes.
+//! Gates over pairs of reports: known figures, syntax errors, and results.
 
 use super::{Gate, GateViolation, figure_paths, numbers, short_names, summary_values, violations};
 use crate::compare::{WorkNormalization, WorkUnit};
@@ -8,7 +8,7 @@ use std::path::Path;
 use tilescope_report::Report;
 use tilescope_report::units::Cycles;
 
-/// Reports of the repository; the last was made by hand, with a row in every table.
+/// Reports of the repository; the last one was made by hand, with a row in every table.
 const SAMPLES: [&str; 4] = [
     "sample_reports/matmul_chain",
     "sample_reports/mnist_pipeline",
@@ -89,7 +89,7 @@ fn every_number_of_a_summary_can_be_gated_and_nothing_else() {
             checked(report, report, &gates).into_iter().map(|found| found.gate).collect();
         assert_eq!(violated, above);
     }
-    // What no report of the repository has.
+    // Figures that no report of the repository has.
     let host = serde_json::to_value(host_of_differing_replicas()).expect("is JSON");
     for (path, _) in numbers(host, "host") {
         assert_eq!(format!("{path} > 0").parse::<Gate>().expect("is known").figure(), path);
@@ -137,7 +137,7 @@ fn changes_are_told_per_unit_of_work_and_values_are_those_of_the_summary() {
     let [cycles, memory, ..] = &found[..] else { panic!("three gates are violated") };
     assert!(cycles.sentence.starts_with("cycles > +2%: it grew by "), "{}", cycles.sentence);
     assert!(memory.source < memory.target);
-    // The other way round it is the other gate.
+    // In the other direction, the other gate is violated.
     let back = checked(&large, &small, &gates);
     assert_eq!(back[0].gate, "cycles < +2%");
 }
