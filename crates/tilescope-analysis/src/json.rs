@@ -7,19 +7,19 @@ use serde_json::Value;
 pub struct JsonLine {
     /// Number of parents.
     pub depth: u32,
-    /// Key, or place in a list.
+    /// Key, or index in a list.
     pub name: String,
-    /// Value; empty for what holds others.
+    /// Value; empty for objects and lists with lines below.
     pub value: String,
 }
 
-/// Most lines of a text.
+/// The largest number of lines of a text.
 const MAX_LINES: usize = 20_000;
 
-/// A JSON text line by line: keys in the order of the alphabet, lists of plain values in one line.
+/// A JSON text line by line: keys in alphabetical order, lists of scalars in one line.
 ///
 /// # Errors
-/// What is wrong with the text, and where.
+/// A syntax error in the text, with its position.
 pub fn lines(text: &str) -> Result<Vec<JsonLine>, serde_json::Error> {
     let value: Value = serde_json::from_str(text)?;
     let mut lines = Vec::new();
@@ -29,7 +29,7 @@ pub fn lines(text: &str) -> Result<Vec<JsonLine>, serde_json::Error> {
 
 fn add(lines: &mut Vec<JsonLine>, depth: u32, name: &str, value: &Value) {
     if lines.len() >= MAX_LINES {
-        // Said once, by the line behind the last one.
+        // One line after the last one states that more follow.
         if lines.len() == MAX_LINES {
             let name = "and more".to_owned();
             lines.push(JsonLine { depth: 0, name, value: String::new() });
