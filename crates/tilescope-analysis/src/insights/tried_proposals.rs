@@ -46,8 +46,8 @@ impl TriedProposal {
         let saved = match (self, subject) {
             (Self::NowFits { .. }, _) => return Some(1.0),
             (Self::Ran { time, .. }, InsightSubject::Time) => -time,
-            // A program that only fitted before the change has a larger fullest tile; a smaller one
-            // means that it did not fit before either.
+            // A program that fitted before but does not fit now has grown, so one that shrinks did
+            // not fit before either.
             (Self::Ran { memory, .. } | Self::DoesNotFit { memory }, InsightSubject::Memory) => {
                 -memory
             }
