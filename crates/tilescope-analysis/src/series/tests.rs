@@ -1,20 +1,21 @@
-//! Change points on made series, and which reports a directory has.
+//! Change points of generated series, and reports in directories.
 
 use super::*;
 use proptest::prelude::*;
 use std::fs;
 use tilescope_test_tiers::cases;
 
-/// Runs at which values change for good.
+/// Runs with a lasting change of values.
 fn changes(values: &[f64]) -> Vec<usize> {
     let values: Vec<Option<f64>> = values.iter().copied().map(Some).collect();
     trend(&values, DEFAULT_THRESHOLD).changes.iter().map(|change| change.run).collect()
 }
 
-/// No run.
+/// The expected result without any change.
 const NONE: [usize; 0] = [];
 
-/// Numbers around 0 that look random, the same each time: of a normal distribution, nearly.
+/// Pseudo-random numbers around 0 with an approximately normal distribution, the same for each
+/// seed.
 fn noise(count: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     let mut uniform = move || {
@@ -33,11 +34,11 @@ fn steps(levels: &[(f64, usize)]) -> Vec<f64> {
 fn steps_are_found_where_they_are() {
     assert_eq!(changes(&steps(&[(100.0, 10), (105.0, 10)])), [10]);
     assert_eq!(changes(&steps(&[(100.0, 5), (102.0, 5), (104.0, 5), (106.0, 5)])), [5, 10, 15]);
-    // Up and back again, two runs long.
+    // Up and back, for two runs.
     assert_eq!(changes(&steps(&[(100.0, 30), (101.5, 2), (100.0, 30)])), [30, 32]);
     assert_eq!(changes(&steps(&[(1e12, 50), (0.9e12, 50)])), [50]);
     assert_eq!(changes(&steps(&[(0.0, 4), (7.0, 4)])), [4]);
-    // Less than asked for.
+    // Below the threshold.
     assert_eq!(changes(&steps(&[(100.0, 10), (100.9, 10)])), NONE);
 }
 
@@ -61,7 +62,7 @@ fn a_single_run_that_stands_out_is_no_change() {
     let of: Vec<Option<f64>> = values.iter().copied().map(Some).collect();
     let found = trend(&of, DEFAULT_THRESHOLD);
     assert_eq!((found.changes.len(), found.outliers), (0, vec![7]));
-    // Beside a step it does not move the step.
+    // An outlier beside a step does not move the step.
     let mut values = steps(&[(100.0, 10), (120.0, 10)]);
     values[4] = 300.0;
     values[15] = 1.0;
@@ -92,7 +93,7 @@ fn noise_alone_is_seldom_a_change_and_hides_no_step() {
         let step = level.iter().enumerate().map(|(at, of)| of + if at < 30 { 0.0 } else { 10.0 });
         let found = changes(&step.collect::<Vec<_>>());
         assert!(found.iter().any(|at| (29..=31).contains(at)), "seed {seed}: {found:?}");
-        // A drift below it stays a drift.
+        // A drift smaller than the step remains a drift.
         let drift = level.iter().enumerate().map(|(at, of)| of + 0.5 * at as f64);
         alarms += usize::from(!changes(&drift.collect::<Vec<_>>()).is_empty());
     }
@@ -168,11 +169,11 @@ fn a_directory_has_the_reports_up_to_two_below() {
     let found = find_reports(place.path(), true).expect("has some");
     let training = std::path::Path::new("v9").join("training").display().to_string();
     assert_eq!(names(&found), ["b".to_owned(), training, "v10".to_owned()]);
-    // The same report twice is two runs.
+    // The same report twice becomes two runs.
     let mut twice = [found[0].clone(), found[0].clone()];
     arrange(&mut twice, SeriesOrder::Given).expect("are few");
     assert_eq!(names(&twice), ["b", "b (2)"]);
-    // A directory that is a report.
+    // A directory that is itself a report.
     assert_eq!(names(&find_reports(&path("v10"), true).expect("is one")), ["v10"]);
     let error = find_reports(&path("v9/x/y"), true).map(|found| names(&found));
     assert_eq!(error.ok(), Some(vec!["y".to_owned()]));
