@@ -105,7 +105,8 @@ fn lock(connection: &mut Connection, clock: &Arc<QueryClock>) -> rusqlite::Resul
 
 /// True if a table of the run has no rows, in a report that stores them as columns.
 fn lacks_rows(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
-    // A view that states this is in its place; files before version 2.0 have rows of marks.
+    // Such reports have a view with an explanation in its place; files before version 2.0 have rows
+    // of marks.
     let sql = "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?1";
     let is_table = connection.prepare(sql)?.exists([name])?;
     let any = format!("SELECT 1 FROM main.{name} LIMIT 1");
