@@ -1,5 +1,5 @@
-//! Proposals of insights that are tried: the spec of a report is simulated with each of them and
-//! without, then the best together.
+//! Trials of the proposals of insights: the spec of a report is simulated with and without each of
+//! them, then with the best together.
 
 use crate::spec_copy::SpecCopy;
 use crate::trial::{TrialFigures, TrialOutcome, TrialRunner};
@@ -12,26 +12,26 @@ use tilescope_analysis::insights::{
     sort_by_measured,
 };
 
-/// Proposals that are tried together.
+/// The number of proposals that are combined.
 const COMBINED: usize = 3;
 
-/// What is tried, and how.
+/// The options of the trials.
 pub struct ProofRequest<'a> {
     /// The text of the spec.
     pub spec: &'a str,
-    /// Where files may be written.
+    /// A directory for files.
     pub directory: &'a Path,
-    /// Simulations at once; one for each core where nothing is said.
+    /// Number of parallel simulations; one per core by default.
     pub jobs: Option<NonZeroUsize>,
     pub progress: &'a ExperimentProgress<'a>,
 }
 
-/// Tries the proposals of findings and combinations of the best: the combination that gains most
-/// comes first, then findings that gain, the best of them before the others, then those that propose
-/// nothing, then what was tried in vain.
+/// Tries the proposals of findings and combinations of the best. The combination with the largest
+/// gain comes first, followed by the findings that gain, the best first, then those without a
+/// proposal, then those whose trial had no gain.
 ///
 /// # Errors
-/// A spec that cannot be simulated as it is, and children that cannot be started.
+/// A spec that cannot be simulated without changes, and child processes that cannot be started.
 pub fn prove(
     found: Vec<InsightFinding>,
     request: &ProofRequest<'_>,
@@ -50,7 +50,7 @@ pub fn prove(
     sort_by_measured(&mut found);
     let subject = match base.seconds_per_sample() {
         Some(_) => InsightSubject::Time,
-        // It does not fit: nothing else counts.
+        // It does not fit, so only memory counts.
         None => InsightSubject::Memory,
     };
     let gain =
@@ -62,7 +62,7 @@ pub fn prove(
     for (finding, tried) in together.iter_mut().zip(outcomes) {
         finding.measured = Some(tried);
     }
-    // What gains no more together than one of its parts alone says nothing new.
+    // A combination that gains no more than one of its parts alone is not reported.
     sort_by_measured(&mut together);
     let best = together.into_iter().next();
     let best = best.filter(|finding| finding.measured_gain().is_some_and(|gain| gain > best_alone));
@@ -73,7 +73,7 @@ fn changes_of(finding: &InsightFinding) -> Option<SpecChanges> {
     finding.proposal.as_ref().map(|proposal| proposal.changes.clone())
 }
 
-/// Runs changed specs beside the unchanged one, whose figures may be known.
+/// Runs changed specs and the unchanged one, unless its figures are known.
 fn tried(
     (runner, copy): (&TrialRunner, &SpecCopy),
     base: Option<TrialFigures>,
@@ -101,7 +101,7 @@ fn tried(
     Ok((base, outcomes.map(|outcome| compared(&base, outcome)).collect()))
 }
 
-/// What a trial says beside the unchanged spec.
+/// The result of a trial compared with the unchanged spec.
 pub fn compared(base: &TrialFigures, outcome: TrialOutcome) -> TriedProposal {
     let figures = match outcome {
         TrialOutcome::Figures(figures) => figures,
@@ -119,8 +119,8 @@ pub fn compared(base: &TrialFigures, outcome: TrialOutcome) -> TriedProposal {
     }
 }
 
-/// The best proposals together, as findings that were not tried yet: every two of them, and all; for
-/// a program that does not fit also whatever saves memory.
+/// The best proposals combined, as findings without a trial: every two of them, and all; for a
+/// program that does not fit, also all that save memory.
 fn combinations(found: &[InsightFinding], subject: InsightSubject) -> Vec<InsightFinding> {
     let gains =
         |finding: &&InsightFinding| finding.subject == subject && finding.measured_gain().is_some();
@@ -136,7 +136,7 @@ fn combinations(found: &[InsightFinding], subject: InsightSubject) -> Vec<Insigh
     chosen.filter_map(|parts| together(&parts, subject)).collect()
 }
 
-/// Several proposals at once; none where they set a key to different values.
+/// Several proposals combined; `None` if they set a key to different values.
 fn together(parts: &[&InsightFinding], subject: InsightSubject) -> Option<InsightFinding> {
     let mut changes = SpecChanges::new();
     let mut prices = Vec::new();
