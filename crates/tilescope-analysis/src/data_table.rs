@@ -27,7 +27,7 @@ pub enum TableCell {
     Tile(TileId),
     /// A change of bytes or counts.
     Change {
-        /// The difference.
+        /// The difference, positive for an increase.
         change: i128,
         /// True if it is a number of bytes.
         bytes: bool,
@@ -434,10 +434,10 @@ impl TableColumn {
     }
 }
 
-/// Columns and rows.
+/// A table of columns and rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DataTable {
-    /// The columns.
+    /// The columns, from left to right.
     pub columns: Vec<TableColumn>,
     /// The rows, each with one cell per column.
     pub rows: Vec<Vec<TableCell>>,

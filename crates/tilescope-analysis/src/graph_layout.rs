@@ -31,7 +31,7 @@ pub(crate) struct LayoutLane {
     pub goes_up: bool,
 }
 
-/// A graph to be laid out.
+/// The input of a layout: a graph in lanes.
 pub(crate) struct LayoutInput<'a> {
     pub lanes: &'a [LayoutLane],
     /// The lane of each node.
@@ -47,7 +47,7 @@ pub struct LayoutPoint {
     pub row: usize,
 }
 
-/// A laid out graph.
+/// The layout of a graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GraphLayout {
     /// The centre of each node.

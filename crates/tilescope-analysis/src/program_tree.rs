@@ -193,7 +193,7 @@ impl ProgramTreeTotals {
         self.mean(costs.lane_cycles)
     }
 
-    /// Some cycles as a mean over all lanes.
+    /// Cycles as a mean over all lanes.
     pub fn mean(&self, cycles: Cycles) -> Cycles {
         cycles / self.lanes.max(1)
     }
@@ -363,7 +363,7 @@ pub fn label(program: &ProgramNode) -> String {
     text
 }
 
-/// A name with a value.
+/// A named value of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFact {
     pub name: &'static str,

@@ -291,7 +291,7 @@ pub enum TileListError {
     /// The machine has fewer tiles.
     #[error("there is no tile {0}")]
     NoSuchTile(TileId),
-    /// A range whose end comes before its start.
+    /// A range that ends before its start.
     #[error("{0:?} runs backwards")]
     Backwards(String),
     /// More tiles than can be shown.

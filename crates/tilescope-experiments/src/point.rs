@@ -341,8 +341,8 @@ impl<'de> Deserialize<'de> for Point {
     }
 }
 
-/// Returns true for each point on the Pareto front: no other that fits is better in time of a sample,
-/// memory of the fullest tile or IPUs without being worse in another.
+/// Returns true for each point on the Pareto front: no other point that fits is better in time of a
+/// sample, memory of the fullest tile or IPUs without being worse in another.
 pub fn is_on_front<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<bool> {
     let costs: Vec<Option<[f64; 3]>> = points.map(Point::costs).collect();
     let mut order: Vec<(usize, [f64; 3])> =

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 /// Environment variable that requests errors in JSON: a line `{"error":{…}}` on stderr.
 pub const ERRORS_VARIABLE: &str = "TILESCOPE_ERRORS";
 
-/// The error that ended a child.
+/// The error that ended a child process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramError {
     /// The whole error, as printed without the variable.
     pub text: String,
     /// True if the input is invalid; false if the program failed.
     pub is_usage: bool,
-    /// The spec that the error is in, and its line.
+    /// The position of the error in the spec.
     #[serde(default)]
     pub place: Option<SpecPlace>,
 }

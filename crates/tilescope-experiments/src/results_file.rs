@@ -53,7 +53,7 @@ CREATE TABLE points (
 CREATE TABLE findings (changes TEXT PRIMARY KEY, json TEXT NOT NULL);
 ";
 
-/// The spec that points are changes of, and the program that simulated them.
+/// The original spec of the points, and the program that simulated them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchedSpec {
     /// The name of the spec in the user's spelling.
@@ -190,7 +190,7 @@ impl ResultsFile {
         number.map_err(|error| ExperimentError::of_results(&self.path, error))
     }
 
-    /// The spec that its points are changes of.
+    /// The original spec of its points.
     ///
     /// # Errors
     /// Errors of reading.

@@ -105,7 +105,7 @@ pub enum TrialOutcome {
     Died(String),
 }
 
-/// Runs changed specs.
+/// Runs changed specs in child processes.
 pub struct TrialRunner {
     program: PathBuf,
     /// A file, or the name of a bundled spec.
@@ -194,7 +194,7 @@ impl TrialRunner {
         self.jobs
     }
 
-    /// Runs a command of this program with the changes.
+    /// Runs a command of this program on the changed spec.
     fn child(&self, words: &[&str], changes: &SpecChanges) -> Result<Output, ExperimentError> {
         self.started(words, changes).map_err(ExperimentError::Start)
     }

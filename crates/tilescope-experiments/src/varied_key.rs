@@ -30,7 +30,7 @@ impl WrittenPart {
         self.start..self.start + self.letters.chars().count()
     }
 
-    /// The same without spaces around it.
+    /// The part without surrounding spaces.
     fn trimmed(&self) -> Self {
         let before = self.letters.chars().take_while(|letter| letter.is_whitespace()).count();
         Self { letters: self.letters.trim().to_owned(), start: self.start + before }

@@ -113,7 +113,7 @@ struct FitProblem<'a> {
     scale: Vec<f64>,
 }
 
-/// Fits `constants` to aligned programs.
+/// Fits `constants` to the aligned programs.
 pub fn fit(programs: &[AlignedProgram], constants: &[FitConstant]) -> FitResult {
     let rows: Vec<usize> = (0..programs.len()).filter(|at| programs[*at].is_of_machine()).collect();
     let problem = FitProblem::new(programs, constants, rows.clone());
@@ -353,7 +353,7 @@ impl<'a> FitProblem<'a> {
         })
     }
 
-    /// Least squares within bounds, one constant after the other until nothing moves.
+    /// Least squares within bounds, one constant at a time until none changes.
     fn descend(&self, free: &[usize], matrix: &Array2<f64>, weights: &[f64], values: &mut [f64]) {
         let start = start_of(self.constants);
         let target: Vec<f64> = free
@@ -397,7 +397,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The diagonal of the inverse of a matrix, by Gauss and Jordan; infinite where there is none.
+/// The diagonal of the inverse of a matrix, by Gauss-Jordan elimination; infinite if there is no
+/// inverse.
 fn inverse_diagonal(matrix: &Array2<f64>) -> Vec<f64> {
     let size = matrix.nrows();
     // Scaled to a unit diagonal: rates and cycles differ by orders of magnitude.

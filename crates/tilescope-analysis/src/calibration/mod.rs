@@ -21,8 +21,8 @@ use tilescope_report::{
     ModelOperation, ProgramKind, ProgramNode, Report, ReportError, ReportOrigin, ReportPart,
 };
 
-/// The steps of a run by program and kind: one program has steps of several kinds where a file names
-/// all parts of a copy by one.
+/// The steps of a run by program and kind: in files that use one name for all parts of a copy, a
+/// program has steps of several kinds.
 type ProgramSteps = BTreeMap<(ProgramId, ProgramKind), StepSum>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -101,7 +101,7 @@ pub struct MeasuredBesideSimulated {
 }
 
 impl MeasuredBesideSimulated {
-    /// Aligns two runs.
+    /// Aligns a measured run with its simulation.
     ///
     /// # Errors
     /// Parts of the files that cannot be read.

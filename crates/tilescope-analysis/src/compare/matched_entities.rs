@@ -42,7 +42,7 @@ impl<T: Ord + Copy> BidirectionalMap<T> {
 }
 
 impl MatchedEntities {
-    /// Reads the operations and variables of two reports.
+    /// Matches the operations and variables of two reports.
     ///
     /// # Errors
     /// Parts of the files that cannot be read.

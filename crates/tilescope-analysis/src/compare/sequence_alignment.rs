@@ -10,7 +10,7 @@
 use ndarray::Array2;
 use std::cmp::Ordering;
 
-/// Rounds of pairing.
+/// The largest number of rounds of pairing.
 const MAX_DEPTH: u32 = 12;
 /// Cells of the largest remainder that is aligned exactly.
 const MAX_CELLS: usize = 1 << 14;

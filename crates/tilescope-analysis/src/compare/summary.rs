@@ -62,7 +62,7 @@ fn of_work(row: ComparisonRow, divisors: WorkDivisors) -> ComparisonRow {
 }
 
 impl ComparisonRow {
-    /// A row that neither report has a value for.
+    /// Creates a row without values.
     fn named(name: &str) -> Self {
         Self::new(name, None, None)
     }

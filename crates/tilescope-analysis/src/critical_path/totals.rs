@@ -22,7 +22,7 @@ pub enum PathKind {
     GlobalExchange,
     /// Handshakes and transfers with the host.
     Host,
-    /// Copies from and to streaming memory.
+    /// Copies with streaming memory.
     RemoteBuffer,
     /// Syncs themselves, after the last participant has arrived.
     Sync,
@@ -108,7 +108,7 @@ pub struct PathRow {
     pub operation: Option<OperationId>,
     /// One of its programs: the only one if the row has no operation.
     pub program: Option<ProgramId>,
-    /// The operation, or else the program; empty for idle cycles and steps of no program.
+    /// The operation, or else the program; empty for idle cycles and steps without a program.
     pub name: String,
     /// Block and pass of the operation.
     pub block: String,

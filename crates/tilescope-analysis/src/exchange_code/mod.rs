@@ -29,7 +29,7 @@ use tilescope_report::{
 pub enum ExchangeLink {
     /// Between tiles of one IPU.
     Internal,
-    /// To and from the host and its memory.
+    /// Between the host with its memory and tiles.
     Host,
     Global,
 }

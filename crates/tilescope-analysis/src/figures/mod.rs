@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use tilescope_report::units::{exact_bytes, fine_percent, grouped, grouped_real, seconds};
 use tilescope_report::{MemoryCategory, StepActivity};
 
-/// A figure.
+/// A figure with its axes, marks and legend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figure {
     pub title: String,

@@ -30,7 +30,7 @@ use tilescope_report::{
 pub struct PeakMemoryTile {
     /// The fullest tile.
     pub tile: TileId,
-    /// The liveness step.
+    /// The liveness step with the most live bytes.
     pub step: u32,
     pub program: ProgramId,
     /// Bytes live at that step.
@@ -418,7 +418,7 @@ pub(crate) fn activity(program: &ProgramNode) -> StepActivity {
     StepActivity::from_program_kind(program.kind, program.stream)
 }
 
-/// True for a part of a copy from or to the host.
+/// True for a part of a copy with the host.
 pub(super) fn copies(program: &ProgramNode) -> bool {
     use ProgramKind::{StreamCopyBegin, StreamCopyEnd, StreamCopyMid};
     matches!(program.kind, StreamCopyBegin | StreamCopyMid | StreamCopyEnd)

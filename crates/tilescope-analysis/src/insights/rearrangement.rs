@@ -40,7 +40,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }]
 }
 
-/// The operation with most cycles of rearrangement, and its share of all of them.
+/// The operation with the most cycles of rearrangement, and its share of all such cycles.
 fn worst_operation(facts: &InsightFacts) -> (Option<OperationId>, f64) {
     let Some(runs) = &facts.runs else { return (None, 0.0) };
     let none = runs.whole().nothing();

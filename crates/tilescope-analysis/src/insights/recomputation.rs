@@ -1,4 +1,4 @@
-//! Activations kept for the backward pass that could be computed again.
+//! Activations that are stored for the backward pass but could be recomputed.
 
 use super::saved_memory::{MemoryWords, SavedMemory};
 use super::tile_contents::TileVariable;

@@ -1,4 +1,4 @@
-//! Samples that fill the tiles.
+//! Samples of a micro-batch that fill the tiles.
 
 use super::saved_memory::{MemoryWords, SavedMemory};
 use super::tile_contents::TileVariable;

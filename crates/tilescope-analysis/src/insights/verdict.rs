@@ -69,7 +69,7 @@ impl InsightVerdict {
     }
 }
 
-/// The subject of the findings that come first.
+/// The subject of the first findings.
 pub(super) fn first_subject(outcome: ProgramOutcome) -> InsightSubject {
     match outcome {
         ProgramOutcome::Executed => InsightSubject::Time,
@@ -109,7 +109,7 @@ fn pace(path: &CriticalPath) -> String {
     }
 }
 
-/// The two activities that take most of the critical path.
+/// The two activities with the largest shares of the critical path.
 fn spent(path: &CriticalPath) -> String {
     let whole = path.range().length().as_f64().max(1.0);
     let mut spent: Vec<(StepActivity, Cycles)> = path.totals().cycles.iter().collect();

@@ -14,13 +14,13 @@ pub enum CycleClass {
     Balance,
     /// Tiles of an IPU exchange data.
     Exchange,
-    /// Data only change their layout.
+    /// Tiles only change the layout of data.
     Rearrangement,
     /// Waits for others, and the start of every compute set and exchange.
     SyncAndStart,
-    /// Copies from and to the host.
+    /// Copies with the host.
     Host,
-    /// Copies from and to remote buffers.
+    /// Copies with remote buffers.
     RemoteBuffers,
     /// Exchanges between IPUs.
     Links,

@@ -13,7 +13,7 @@ use tilescope_report::{ArithmeticType, ComputeEngine};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaterfallStep {
-    /// No step runs.
+    /// Cycles without a running step.
     Idle,
     /// Waits for others, and the starts of compute sets and exchanges.
     SyncAndStart,
@@ -32,7 +32,7 @@ pub enum WaterfallStep {
     Unknown,
     /// Engines below their peak, and work other than floating point operations.
     BelowPeak,
-    /// Multiplications with padding.
+    /// Arithmetic on padding.
     Padding,
     /// Engines that are slower than the peak of the matrix engine.
     SlowerEngine,

@@ -157,7 +157,7 @@ impl BoundColumns<'_> {
     }
 }
 
-/// Every table.
+/// Every table of records.
 pub static RECORDS: &[RecordTable] = &[
     steps_between::TABLE,
     marks::TABLE,
@@ -334,7 +334,7 @@ impl RecordTable {
         if self.is_long() { steps_between::texts(report) } else { Ok(Vec::new()) }
     }
 
-    /// The selected rows.
+    /// Reads the selected rows.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
@@ -494,7 +494,7 @@ fn lanes_within(trace: &Trace, bounds: &RowBounds, (ipu, sub_lane): (usize, usiz
     lanes.filter(|(_, lane)| is_within(lane)).map(|(at, _)| at).collect()
 }
 
-/// A whole number as a cell.
+/// Creates a cell of a whole number.
 fn whole(number: impl Into<u64>) -> ValueRef<'static> {
     ValueRef::Integer(i64::try_from(number.into()).unwrap_or(i64::MAX))
 }

@@ -31,7 +31,7 @@ pub struct SeriesDocument<'a> {
     pub operations_total: Vec<Option<f64>>,
 }
 
-/// A run.
+/// A run of the series.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunEntry<'a> {
     pub name: &'a str,
@@ -42,7 +42,7 @@ pub struct RunEntry<'a> {
     pub not_executed: Option<&'a str>,
 }
 
-/// A figure over all runs.
+/// A figure over all runs of the series.
 #[derive(Clone, Debug, Serialize)]
 pub struct FigureEntry<'a> {
     pub path: &'a str,
@@ -65,7 +65,7 @@ pub struct FigureEntry<'a> {
     pub trend: FigureTrend,
 }
 
-/// An operation over all runs.
+/// An operation over all runs of the series.
 #[derive(Clone, Debug, Serialize)]
 pub struct OperationEntry<'a> {
     pub name: &'a str,

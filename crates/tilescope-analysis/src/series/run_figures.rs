@@ -56,7 +56,7 @@ impl RunFigures {
         Ok(Self { run, values, expected, cycles: run_cycles(report)? })
     }
 
-    /// The run.
+    /// The run, without its figures.
     pub fn run(&self) -> &SeriesRun {
         &self.run
     }

@@ -138,7 +138,7 @@ pub enum SqlError {
     /// The report cannot be read.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// The answer cannot be passed on.
+    /// The answer cannot be written.
     #[error("cannot write results: {0}")]
     Output(#[from] io::Error),
 }

@@ -1,4 +1,4 @@
-//! Tables of the host.
+//! Tables of the host: rates, calls, inputs and outputs, epochs and waits.
 
 use crate::data_table::{DataTable, TableCell};
 use crate::host::{HostSummary, bottleneck_title, part_title, source_title};

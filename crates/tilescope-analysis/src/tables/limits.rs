@@ -1,4 +1,4 @@
-//! The tables of limits.
+//! Tables of limits: bounds, classes of cycles, the waterfall and the roofline.
 
 use super::operations::{OperationColumn, pass_title};
 use crate::data_table::{DataTable, TableCell, TableColumn};

@@ -1,4 +1,4 @@
-//! The table of operations.
+//! The table of operations with its columns.
 
 use super::critical_path::exposure_cells;
 use super::limits;
@@ -14,7 +14,7 @@ use tilescope_report::{CostBasis, ErrorBand, FactorBand, Report, ReportPart, Tra
 pub struct OperationColumn {
     /// Key that identifies it in stored settings.
     pub key: &'static str,
-    /// Short title.
+    /// Short title for the head of the column.
     pub title: &'static str,
     /// Full title, and the derivation of the figure.
     pub about: &'static str,

@@ -1,4 +1,4 @@
-//! The list of tables.
+//! The list of all tables of views and topics.
 
 use super::{
     ReportTable, critical_path, exchange_code, execution_trace, host as hosts, limits as bounds,

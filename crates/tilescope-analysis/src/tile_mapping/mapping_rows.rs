@@ -60,7 +60,7 @@ pub struct MappedRearrangement {
     pub before: TileRuns<Bytes>,
     /// Bytes that each tile receives.
     pub after: TileRuns<Bytes>,
-    /// Cycles of the slowest tile while it arranges.
+    /// Cycles of the slowest tile of the arrangement.
     pub cycles: Cycles,
 }
 

@@ -48,7 +48,7 @@ pub struct TopicFigure {
     pub read: fn(&Report) -> Result<Figure, ReportError>,
 }
 
-/// Every topic.
+/// Every topic, in the order of the views.
 pub static TOPICS: &[Topic] = &[
     summary::TOPIC,
     Topic::of_view("insights", "Insights", "What is worth doing about the program?", &[]),

@@ -77,7 +77,7 @@ pub struct FlowArrow {
     pub step: StepId,
     /// The IPUs and bytes of the transfer.
     pub link: InterIpuTransfer,
-    /// The exchange on the IPU that sends.
+    /// The exchange on the sending IPU.
     pub sent: CycleRange,
     /// The first step on the receiving IPU that works after the exchange; the exchange itself if
     /// none is near.

@@ -68,7 +68,7 @@ impl StepGroupTotals {
 pub struct LaneItem {
     /// The cycles it covers.
     pub range: CycleRange,
-    /// Row it lies in, from the top.
+    /// Its row, from the top.
     pub row: u32,
     /// True if it extends down to the last row.
     pub full_height: bool,
@@ -76,7 +76,7 @@ pub struct LaneItem {
 }
 
 impl LaneItem {
-    /// Number of steps it stands for.
+    /// Number of steps of the bar.
     pub fn steps(&self) -> u64 {
         match &self.kind {
             LaneItemKind::Step(_) => 1,

@@ -20,7 +20,7 @@ pub struct LaneStepLocation {
     pub step: LaneStep,
 }
 
-/// The first step of a program in time.
+/// The first executed step of a program.
 ///
 /// # Errors
 /// A trace that cannot be read.
@@ -56,9 +56,9 @@ pub(super) fn first_position(
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramRunTotals {
     pub steps: u64,
-    /// Sum of their lengths.
+    /// Sum of the steps' cycles.
     pub cycles: Cycles,
-    /// Sum of the bytes they moved.
+    /// Sum of the bytes that the steps moved.
     pub bytes: Bytes,
 }
 

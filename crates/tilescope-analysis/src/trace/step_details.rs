@@ -20,7 +20,7 @@ const ACTIVE_BALANCE: &str = "mean cycles of the active tiles / cycles of the lo
 const DATA: &str = "bytes received + bytes sent, over tiles; a multicast is sent once";
 const DATA_BALANCE: &str = "mean bytes of all tiles of the IPU / bytes of the busiest tile";
 
-/// A row of details.
+/// A row of details: a title and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepDetailRow {
     /// Title: `Tile balance`.
@@ -38,7 +38,7 @@ pub struct VertexCount {
     pub count: u64,
 }
 
-/// One step on one IPU.
+/// The details of one step on one IPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepDetailReport {
     pub step: StepId,

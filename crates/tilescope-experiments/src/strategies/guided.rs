@@ -80,7 +80,7 @@ pub struct TunePath {
 }
 
 impl TunePath {
-    /// The last point.
+    /// The last point of the path, or the original spec.
     pub fn best(&self) -> &Point {
         self.steps.last().map_or(&self.base, |step| &step.point)
     }

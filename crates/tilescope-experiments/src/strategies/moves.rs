@@ -100,7 +100,7 @@ impl TuneMove {
     }
 }
 
-/// Changes in one line.
+/// Formats changes in one line.
 pub fn changes_words(changes: &SpecChanges) -> String {
     let changes = changes.iter().map(|(key, value)| format!("{key} = {value}"));
     changes.collect::<Vec<_>>().join(", ")
