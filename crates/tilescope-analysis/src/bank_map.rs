@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_rows() {
+    fn empty_tiles_have_no_rows() {
         assert_eq!(put_in_rows(&mut []), 0);
     }
 }

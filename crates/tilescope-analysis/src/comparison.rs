@@ -91,7 +91,7 @@ mod tests {
     use tilescope_test_tiers::cases;
 
     #[test]
-    fn signs_are_read_as_they_are_written() {
+    fn signs_round_trip_through_text() {
         for comparison in LimitComparison::ALL {
             assert_eq!(LimitComparison::of_sign(comparison.sign()), Some(comparison));
         }
@@ -105,7 +105,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn ranges_answer_as_their_numbers_do(least in 0..9u64, more in 0..5u64, limit in 0..14u64) {
+        fn ranges_agree_with_their_numbers(least in 0..9u64, more in 0..5u64, limit in 0..14u64) {
             for comparison in LimitComparison::ALL {
                 let all: Vec<bool> =
                     (least..=least + more).map(|of| comparison.holds_whole(of, limit)).collect();

@@ -676,7 +676,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_spelled_out() {
+    fn control_characters_are_escaped() {
         assert_eq!(
             quoted("a\u{1b}]52;c\u{7}\0\u{9b}b\tc"),
             "a\\u001b]52;c\\u0007\\u0000\\u009bb\tc"
@@ -685,7 +685,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_ordered_by_their_size_and_stand_behind_words() {
+    fn numbers_sort_by_size_after_text() {
         let change = |change| TableCell::Change { change, bytes: false };
         let rising = [
             "a".into(),

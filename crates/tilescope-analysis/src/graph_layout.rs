@@ -461,7 +461,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn no_node_lies_on_another_and_edges_go_the_way_of_their_lane(
+        fn nodes_do_not_overlap_and_edges_follow_their_lane(
             lane_of in proptest::collection::vec(0..4_usize, 1..40),
             edges in proptest::collection::btree_set((0..40_usize, 0..40_usize), 0..120),
         ) {
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn crossings_that_can_be_avoided_are_avoided() {
+    fn avoidable_crossings_are_avoided() {
         // Four sources, each read by the sink on the other side.
         let edges = [(0, 7), (1, 6), (2, 5), (3, 4)];
         let input = LayoutInput { lanes: &[DOWN], lane_of: &[0; 8], edges: &edges };

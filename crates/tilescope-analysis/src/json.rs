@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nested_values_are_set_in() {
+    fn nested_values_are_indented() {
         let found = lines(r#"{"b": [1, "x"], "a": {"c": 12345}, "d": [{"e": null}]}"#).unwrap();
         let words: Vec<_> = found
             .iter()
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_says_so() {
+    fn cut_texts_end_with_a_note() {
         let of = |count: usize| {
             let parts = (0..count).map(|at| format!("\"{at}\": {at}"));
             lines(&format!("{{{}}}", parts.collect::<Vec<_>>().join(", "))).unwrap()

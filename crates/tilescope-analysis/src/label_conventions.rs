@@ -133,13 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn collectives_are_told() {
+    fn collectives_are_recognized_by_name() {
         assert_eq!(collective("Accum___a/b/reduceScatter/crossReplicaCopy"), Some("reduceScatter"));
         assert_eq!(collective("inter-ipu-copies/GlobalPre"), None);
     }
 
     #[test]
-    fn copies_and_passes_are_told() {
+    fn copies_and_passes_are_recognized_by_name() {
         assert!(is_to_host("loss/copyToHost") && !is_to_host("copyFromHost"));
         assert!(is_of_recomputation("layer/conv/recompute/Conv_1"));
         assert!(!is_of_recomputation("layer/conv"));
@@ -147,13 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn rearrangements_and_recomputation_are_told() {
+    fn rearrangements_and_recomputation_are_recognized_by_name() {
         assert!(rearranges("a/conv/Convolve/PreArrange-0") && !rearranges("a/conv/Convolve"));
         assert!(is_recomputed("a/relu/recompute") && !is_recomputed("a/recompute/relu"));
     }
 
     #[test]
-    fn state_and_gradients_are_told_by_their_names() {
+    fn state_and_gradients_are_recognized_by_name() {
         assert!(is_optimizer_state("Accl1___a/weight") && is_optimizer_state("Accl___b"));
         assert!(!is_optimizer_state("Accum___b") && !is_optimizer_state("Accl_b"));
         assert!(is_accumulator("Accum___a/weight") && !is_accumulator("a/Accum___"));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn stashes_and_types_are_told_by_their_names() {
+    fn stashes_and_types_are_recognized_by_name() {
         assert!(is_stash("encoder/x/stash") && !is_stash("encoder/stash/x"));
         assert!(is_float32("Variable, float32[10,5]") && !is_float32("Variable, float16[10,5]"));
     }

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_leave_their_cell() {
+    fn names_are_escaped_in_their_cells() {
         let hostile = "a|b\n| c | <script>`*_";
         assert_eq!(escaped(hostile), "a\\|b \\| c \\| \\<script\\>\\`\\*\\_");
     }

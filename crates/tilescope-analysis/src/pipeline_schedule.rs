@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_schedule_say_what_the_whole_says() {
+    fn parts_of_a_schedule_agree_with_the_whole() {
         let (_directory, report) = pipeline(3, 90, 2);
         let schedule = pipeline_schedule(&report, Cycles(0)).unwrap().unwrap();
         let count = schedule.columns.len();
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_without_marks_says_why_there_is_no_schedule() {
+    fn reports_without_marks_have_a_reason_for_no_schedule() {
         let mut report = ReportBuilder::new(1, 4);
         let work = report.compute("work", 10);
         report.run(work, 0..10);

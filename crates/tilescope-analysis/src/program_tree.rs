@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_trees_of_their_own() {
+    fn functions_are_separate_trees() {
         let (programs, [root, body, call, function, work]) = programs();
         let groups = groups(&programs);
         let found: Vec<_> = groups.iter().map(|group| (group.root, group.function)).collect();

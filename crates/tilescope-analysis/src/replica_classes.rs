@@ -74,14 +74,14 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_told_together() {
+    fn consecutive_replicas_form_ranges() {
         assert_eq!(replica_numbers(&[0, 1, 2, 3, 5]), "0-3, 5");
         assert_eq!(replica_numbers(&[2, 3, 7, 8, 9]), "2, 3, 7-9");
         assert_eq!(replica_numbers(&[]), "");
     }
 
     #[test]
-    fn a_sentence_says_who_is_alike_and_how_they_differ() {
+    fn sentences_name_classes_and_their_differences() {
         assert_eq!(sentence(&classes(&[(&[0, 1], "")])), None);
         let two = classes(&[(&[0, 1], "fast host"), (&[2, 3], "host 2 times slower")]);
         let said = "4 replicas differ: 0, 1 (fast host); 2, 3 (host 2 times slower)";

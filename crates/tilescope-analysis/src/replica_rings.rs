@@ -141,7 +141,7 @@ mod tests {
     use tilescope_report::RingOrder;
 
     #[test]
-    fn a_ring_is_told_in_order() {
+    fn rings_are_described_in_order() {
         let mut target = ReportBuilder::new(2, 4).parts.target;
         target.replicas = 4;
         let mut ring = ReplicaRing {

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_that_reach_over_each_other_stand_in_rows_of_their_own() {
+    fn overlapping_groups_are_in_separate_rows() {
         let rows = |parts: &[&[u32]]| {
             let part = |ipus: &&[u32]| ipus.iter().copied().map(IpuId).collect::<Vec<_>>();
             let gs2 = parts.iter().map(part).collect();

@@ -67,7 +67,7 @@ mod tests {
     use tilescope_report::units::TileId;
 
     #[test]
-    fn all_variables_are_handed_on_and_a_part_says_that_it_is_one() {
+    fn all_variables_are_visited_and_partial_lists_are_marked() {
         let mut builder = ReportBuilder::new(1, 4);
         let count = 43;
         for at in 0..count {

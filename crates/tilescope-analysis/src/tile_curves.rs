@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_are_written_as_they_are_read() {
+    fn lists_of_tiles_round_trip_through_text() {
         for tiles in [vec![], vec![7], vec![0, 3, 4, 5], vec![5, 4, 3]] {
             let tiles = ids(&tiles);
             assert_eq!(parse_tiles(&tiles_text(&tiles), 9), Ok(tiles));

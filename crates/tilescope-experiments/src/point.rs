@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_read_as_they_are_written() {
+    fn points_round_trip_through_json() {
         let figures = TrialFigures {
             cycles: Some(Cycles(1_000_003)),
             seconds: Some(0.7),

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spec_differs_from_itself_in_nothing() {
+    fn a_spec_has_no_difference_from_itself() {
         assert_eq!(
             SpecDifference::of(GOOD, GOOD).expect("is TOML").units,
             Vec::<Vec<KeyDifference>>::new()

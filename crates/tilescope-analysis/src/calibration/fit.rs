@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_said_and_left_alone() {
+    fn constants_that_cannot_be_told_apart_are_reported_and_kept() {
         let (a, idle) = ([1.0, 2.0, 1.0, 4.0, 1.0, 1.0, 3.0, 2.0], [0.0; 8]);
         let twice = a.map(|slope| 2.0 * slope);
         let constants = [
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_that_drowns_in_noise_is_not_fitted() {
+    fn constants_below_the_noise_are_not_fitted() {
         let noise = [0.3, -0.2, 0.25, -0.3, 0.2, -0.25, 0.28, -0.22];
         let slopes = [0.01, 0.0, 0.0, 0.02, 0.0, 0.01, 0.0, 0.0];
         let measured = |at: usize| BASE[at] * (1.0 + noise[at]);
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_fitted_to_nothing() {
+    fn fits_without_programs_change_nothing() {
         let result = fit(&[], &[constant("a", 1.0, 2.0, &[])]);
         assert_eq!(state(&result, "a"), &ConstantState::WithoutEffect);
         assert_eq!((result.before, result.held_out), (0.0, None));

@@ -397,7 +397,7 @@ mod tests {
     use tilescope_report::units::Bytes;
 
     #[test]
-    fn changes_are_told_against_the_source() {
+    fn changes_are_relative_to_the_source() {
         let row = |source, target| ComparisonRow::new("a", source, target);
         let bytes = |value| Some(TableCell::Bytes(value));
         let cases = [

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_moved_is_found_again() {
+    fn moved_entries_are_paired() {
         // 7 moved from the front to the back.
         let mut pairs = paired(&[7, 1, 2, 3, 4], &[1, 2, 3, 4, 7]);
         pairs.sort_unstable();

@@ -202,7 +202,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_taken_out_does_not_disturb_the_rest(
+        fn removed_entries_do_not_shift_the_rest(
             a in prop::collection::vec(0u32..50, 0..600),
             keep in prop::collection::vec(prop::bool::weighted(0.95), 600),
         ) {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_more_in_every_turn_leaves_the_others_aligned() {
+    fn an_additional_operation_per_iteration_keeps_the_others_aligned() {
         let plain = [1, 9, 2, 9, 3, 9].repeat(3_000);
         let more = [1, 9, 2, 9, 7, 9, 3, 9].repeat(3_000);
         assert_eq!(check(&plain, &more).len(), plain.len());

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_follows_from_a_figure_is_as_unsure() {
+    fn derived_figures_have_equal_relative_bands() {
         let factors = FactorBand { low: 0.8, high: 1.25 };
         let time = Banded::new(3.0, factors);
         assert_eq!(time.in_step(3.0), time);

@@ -137,7 +137,7 @@ mod tests {
     use tilescope_report::{MemoryCategory, MemoryRegion};
 
     #[test]
-    fn what_is_near_the_limit_is_uncertain_either_way() {
+    fn programs_near_the_limit_are_uncertain() {
         let (limit, band) = (Bytes(1000), FactorBand { low: 0.95, high: 1.05 });
         let fit =
             |over: u64, bytes: f64| MemoryFit::new(over, Some(Banded::new(bytes, band)), limit);

@@ -647,7 +647,7 @@ mod tests {
 
     /// The draws of differences do not include the errors of absolute figures.
     #[test]
-    fn a_difference_has_none_of_the_errors_of_whole_programs() {
+    fn differences_exclude_the_errors_of_whole_programs() {
         let band = FactorBand { low: 0.98, high: 1.02 };
         let basis = CostBasis::Measured;
         let one = ErrorBand { kind: None, basis, rows: 9, cycles: band, bytes: band };
@@ -682,7 +682,7 @@ mod tests {
     /// A run that waits for calls of the host has their errors, or those of the host in files from
     /// before calls had their own.
     #[test]
-    fn a_call_is_as_unsure_as_its_framework() {
+    fn waits_for_calls_have_the_errors_of_calls() {
         let error = |source, low: f64, high: f64| {
             let factors = FactorBand { low, high };
             ProgramErrorBand { source, rows: 4, factors }

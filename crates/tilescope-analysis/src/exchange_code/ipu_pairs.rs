@@ -80,7 +80,7 @@ mod tests {
 
     /// IPU 0 sends 100 bytes to IPU 1 each time, and 20 more bytes to an unnamed receiver.
     #[test]
-    fn what_is_sent_has_its_receiver_or_none() {
+    fn sent_bytes_have_a_receiver_or_none() {
         let mut builder = ReportBuilder::new(3, 4);
         let copy = builder.program(ProgramKind::GlobalExchange, "copy");
         let silent = builder.program(ProgramKind::GlobalExchange, "silent");

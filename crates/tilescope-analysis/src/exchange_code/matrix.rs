@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_assumed_is_told_apart_from_what_is_known() {
+    fn assumed_bytes_are_separate_from_known_ones() {
         let known = whole(&flow(vec![10; 8], vec![10; 8], true), 4);
         assert_eq!((known.bytes.clone(), known.known), (known.known_bytes.clone(), 1.0));
         assert_eq!(known.max, 20.0);

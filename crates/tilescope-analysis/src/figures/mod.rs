@@ -570,7 +570,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_of_parts_end_where_their_parts_do() {
+    fn stacked_bars_end_with_their_last_part() {
         let bar = FigureBar::stacked("a", &[2.0, 0.0, 3.0], FigureUnit::Cycles);
         let ends: Vec<_> = bar.parts.iter().map(|part| (part.from, part.to, part.series)).collect();
         assert_eq!(ends, [(0.0, 2.0, 0), (2.0, 5.0, 2)]);
@@ -610,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn axes_have_room_for_values_and_do_not_enlarge_what_nobody_asked_about() {
+    fn axes_have_margins_and_do_not_magnify_tiny_changes() {
         let ends = |values: &[f64]| {
             let axis = FigureAxis::default().around(values.iter().copied(), 0.15);
             axis.ends.unwrap()

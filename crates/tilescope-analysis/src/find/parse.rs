@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_type_is_understood() {
+    fn typed_queries_are_parsed() {
         let query = parsed("type:StreamCopyMid ipu:0..3 cycles>10k tile:17 name~attn -\"a b\"");
         let tests: Vec<QueryCondition> = query.terms.iter().map(|term| term.test.clone()).collect();
         assert_eq!(
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_point_at_the_letter() {
+    fn errors_have_character_positions() {
         let cases = [
             ("conv ipu:x", 9),
             ("typ:Sync", 0),
@@ -450,7 +450,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn anything_typed_is_a_query_or_an_error_inside_of_it(text in any::<String>()) {
+        fn any_text_is_a_query_or_has_an_error_within_it(text in any::<String>()) {
             match text.parse::<SearchQuery>() {
                 Ok(query) => prop_assert_eq!(parsed(&query.to_string()), query),
                 Err(error) => prop_assert!(error.at <= text.chars().count()),
@@ -468,7 +468,7 @@ mod tests {
         }
 
         #[test]
-        fn a_query_reads_as_it_is_written(
+        fn queries_round_trip_through_text(
             terms in proptest::collection::vec((any::<bool>(), test()), 0..6)
         ) {
             let terms = terms.into_iter().map(|(negated, test)| QueryTerm { negated, test }).collect();

@@ -103,7 +103,7 @@ fn every_number_of_a_summary_can_be_gated_and_nothing_else() {
 }
 
 #[test]
-fn a_report_beside_itself_passes_every_gate_of_changes() {
+fn a_report_compared_with_itself_passes_every_gate_on_changes() {
     const LIMITS: [&str; 5] = ["> +0%", "< -0%", "> +0", "< -0", ">= +0.01%"];
     let mut gates = Vec::new();
     for path in figure_paths() {
@@ -118,7 +118,7 @@ fn a_report_beside_itself_passes_every_gate_of_changes() {
 }
 
 #[test]
-fn changes_are_told_per_unit_of_work_and_values_are_those_of_the_summary() {
+fn changes_are_per_unit_of_work_and_values_are_those_of_the_summary() {
     let (small, large) = (sample(SAMPLES[0]), sample(SAMPLES[1]));
     let gates = [
         "cycles > +2%",
@@ -143,7 +143,7 @@ fn changes_are_told_per_unit_of_work_and_values_are_those_of_the_summary() {
 }
 
 #[test]
-fn what_a_report_does_not_have_is_no_reason_to_pass() {
+fn missing_figures_violate_gates() {
     let (ran, did_not) = (sample(SAMPLES[0]), sample(SAMPLES[2]));
     let sentence = |source, target, gate: &str| {
         checked(source, target, &[gate]).pop().map(|violation| violation.sentence)
@@ -162,7 +162,7 @@ fn what_a_report_does_not_have_is_no_reason_to_pass() {
 }
 
 #[test]
-fn a_gate_that_cannot_be_understood_marks_where() {
+fn syntax_errors_in_gates_are_marked() {
     let cases = [
         ("", 0..0, "expected a figure"),
         ("> 3", 0..0, "expected a figure"),

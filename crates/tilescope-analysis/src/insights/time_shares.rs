@@ -451,7 +451,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pictures_have_colours_second_or_last(
+        fn images_have_channels_second_or_last(
             batch in 1u64..100,
             sides in [5u64..600, 5u64..600],
             channels in 1u64..5,

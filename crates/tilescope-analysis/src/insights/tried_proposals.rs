@@ -289,7 +289,7 @@ mod tests {
 
     /// Stored findings are unchanged when they are read again.
     #[test]
-    fn what_was_tried_is_found_again() {
+    fn stored_trials_are_read_again() {
         let together = InsightFinding {
             measured: ran(-0.5),
             ..combination(InsightSubject::Time, "both".into(), {

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_stand_in_their_places() {
+    fn classes_are_in_declaration_order() {
         for (at, class) in CycleClass::ALL.into_iter().enumerate() {
             assert_eq!(class as usize, at);
             let alone = ClassCycles::of(class, Cycles(7));

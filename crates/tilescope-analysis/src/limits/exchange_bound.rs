@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_arrives_more_than_once_can_come_twice_as_fast() {
+    fn only_data_with_several_receivers_arrives_at_the_double_rate() {
         // Both receivers get the same 400 bytes: 400 of the 800 received bytes were not sent twice.
         assert_eq!(bound(&[(0, 400), (400, 0), (400, 0)]).cycles.unwrap().most, 100.0);
         assert_eq!(bound(&[(0, 10), (400, 0), (400, 0)]).cycles.unwrap().most, 50.0);

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_variable_has_is_free() {
+    fn addresses_without_a_variable_are_free() {
         let timeline = timeline();
         assert_eq!(blocks(&timeline.free_in(0..1)), [30..100]);
         assert_eq!(blocks(&timeline.free_in(1..2)), [30..40, 60..100]);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tile_that_is_over_has_no_negative_rest() {
+    fn overfull_tiles_have_no_negative_free_bytes() {
         let mut timeline = timeline();
         timeline.capacity = Bytes(50);
         assert_eq!(blocks(&timeline.free_in(1..2)), [30..40]);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_variable_knows_the_holes_it_did_not_fit_into() {
+    fn the_highest_variable_has_the_largest_hole_below() {
         let timeline = timeline();
         let highest = timeline.highest().unwrap();
         assert_eq!(highest.place, 3);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_at_an_address_depends_on_the_step() {
+    fn the_variable_at_an_address_depends_on_the_step() {
         let timeline = timeline();
         let id = |step, address| timeline.at(step, Bytes(address)).map(|of| of.id.0);
         assert_eq!((id(0, 22), id(2, 22), id(3, 22)), (Some(1), Some(2), None));

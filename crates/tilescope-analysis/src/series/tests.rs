@@ -43,7 +43,7 @@ fn steps_are_found_where_they_are() {
 }
 
 #[test]
-fn the_newest_run_is_told_but_not_confirmed() {
+fn a_change_at_the_newest_run_is_reported_unconfirmed() {
     let values: Vec<Option<f64>> = steps(&[(100.0, 9), (110.0, 1)]).into_iter().map(Some).collect();
     let found = trend(&values, DEFAULT_THRESHOLD);
     let [change] = &found.changes[..] else { panic!("{found:?}") };
@@ -56,7 +56,7 @@ fn the_newest_run_is_told_but_not_confirmed() {
 }
 
 #[test]
-fn a_single_run_that_stands_out_is_no_change() {
+fn single_outliers_are_not_changes() {
     let mut values = steps(&[(100.0, 20)]);
     values[7] = 150.0;
     let of: Vec<Option<f64>> = values.iter().copied().map(Some).collect();
@@ -70,7 +70,7 @@ fn a_single_run_that_stands_out_is_no_change() {
 }
 
 #[test]
-fn a_steady_drift_is_no_change() {
+fn steady_drifts_are_not_changes() {
     for slope in [0.001, 0.003, 0.01, 0.05] {
         let values: Vec<f64> = (0..40).map(|at| 100.0 * (1.0 + slope * f64::from(at))).collect();
         assert_eq!(changes(&values), NONE, "{slope}");
@@ -101,7 +101,7 @@ fn noise_alone_is_seldom_a_change_and_hides_no_step() {
 }
 
 #[test]
-fn runs_without_the_figure_are_passed_over() {
+fn runs_without_the_figure_are_skipped() {
     let values = [Some(1.0), None, Some(1.0), Some(f64::NAN), Some(2.0), Some(2.0)];
     let found = trend(&values, DEFAULT_THRESHOLD);
     assert_eq!((found.changes[0].previous, found.changes[0].run), (2, 4));
@@ -112,12 +112,12 @@ fn runs_without_the_figure_are_passed_over() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(250)))]
     #[test]
-    fn the_same_value_over_and_over_has_no_trend(value in any::<f64>(), count in 0_usize..200) {
+    fn constant_values_have_no_trend(value in any::<f64>(), count in 0_usize..200) {
         prop_assert_eq!(trend(&vec![Some(value); count], 0.0), FigureTrend::default());
     }
 
     #[test]
-    fn changes_rise_are_large_enough_and_do_not_depend_on_the_unit(
+    fn changes_are_ordered_large_enough_and_independent_of_the_unit(
         values in proptest::collection::vec(0.5_f64..2.0, 2..80),
         threshold in 0.0_f64..0.5,
     ) {
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn names_are_ordered_as_people_count(a in "[a-z0-9]{0,6}", b in "[a-z0-9]{0,6}", c in "[a-z0-9]{0,6}") {
+    fn names_sort_with_numbers_by_value(a in "[a-z0-9]{0,6}", b in "[a-z0-9]{0,6}", c in "[a-z0-9]{0,6}") {
         prop_assert_eq!(natural_order(&a, &b), natural_order(&b, &a).reverse());
         if natural_order(&a, &b).is_le() && natural_order(&b, &c).is_le() {
             prop_assert!(natural_order(&a, &c).is_le(), "{} {} {}", a, b, c);
@@ -147,14 +147,14 @@ proptest! {
 }
 
 #[test]
-fn numbers_in_names_have_their_value() {
+fn numbers_in_names_sort_by_value() {
     let mut names = vec!["v10", "v2", "v2.10", "v2.9", "v02", "a", "", "v"];
     names.sort_by(|a, b| natural_order(a, b));
     assert_eq!(names, ["", "a", "v", "v02", "v2", "v2.9", "v2.10", "v10"]);
 }
 
 #[test]
-fn a_directory_has_the_reports_up_to_two_below() {
+fn reports_are_found_up_to_two_directories_below() {
     let place = tempfile::tempdir().expect("temporary directory");
     let path = |name: &str| place.path().join(name);
     for name in ["v10", "v9/training", "v9/x/y"] {

@@ -216,7 +216,7 @@ fn a_range_reads_a_part_only() {
 }
 
 #[test]
-fn ready_questions_are_answered() {
+fn predefined_queries_are_answered() {
     let ([rows, columns], _directories) = both_layouts();
     for report in [rows, columns] {
         for ready in READY_QUERIES {
@@ -297,7 +297,7 @@ fn parameters_have_values() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn values_are_written_in_every_format() {
     let ([_, report], _directories) = both_layouts();
     let sql =
         "SELECT 1 AS a, 'x,\"y' AS a, NULL AS n, x'00ff' AS b, 0.5 AS r, '=1+1' AS f, 9e999 AS i";
@@ -366,7 +366,7 @@ fn nonsense_is_answered_or_refused() {
 }
 
 #[test]
-fn damaged_reports_are_asked_without_harm() {
+fn queries_on_damaged_reports_do_no_harm() {
     let directory = tempfile::tempdir().expect("directory");
     let mut small = run_of(StepLayout::Columns);
     small.steps.truncate(300);

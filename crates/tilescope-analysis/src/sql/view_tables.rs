@@ -51,7 +51,7 @@ mod tests {
     use tilescope_fixtures::ReportBuilder;
 
     #[test]
-    fn every_table_of_every_topic_is_asked_in_sql() {
+    fn every_table_of_every_topic_can_be_queried_in_sql() {
         let mut builder = ReportBuilder::new(2, 8);
         let work = builder.compute("a/Convolve", 1_234);
         builder.run(work, 0..1_234);

@@ -108,7 +108,7 @@ mod tests {
     use tilescope_report::{DataBuffer, DataPlace, MemoryCategory};
 
     #[test]
-    fn parts_are_told_from_the_bytes_of_a_replica() {
+    fn parts_follow_from_the_bytes_of_a_replica() {
         let mut builder = ReportBuilder::new(1, 8);
         builder.parts.target.replicas = 4;
         builder.parts.target.num_ipus = 4;

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_hang_from_the_peak_down_to_what_is_achieved() {
+    fn waterfall_bars_connect_the_peak_and_the_achieved_share() {
         let mut cycles = WaterfallCycles::default();
         cycles[WaterfallStep::SyncAndStart] = Cycles(50);
         cycles[WaterfallStep::BelowPeak] = Cycles(30);

@@ -430,7 +430,7 @@ mod tests {
 
     /// A wait is named after most of its cycles at every zoom level.
     #[test]
-    fn waits_are_named_by_what_they_are_at_every_zoom() {
+    fn waits_are_named_by_kind_at_every_zoom() {
         let mut report = ReportBuilder::new(1, 4);
         let external = report.program(ProgramKind::Sync, "External");
         let internal = report.program(ProgramKind::Sync, "Internal");

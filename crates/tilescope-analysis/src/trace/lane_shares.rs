@@ -296,7 +296,7 @@ mod tests {
         }
 
         #[test]
-        fn spans_are_spread_over_columns_without_a_loss(
+        fn spans_are_distributed_over_columns_without_loss(
             lengths in prop::collection::vec((0u64..50, 1u64..5_000, 0u64..=100), 1..60),
             columns in 1usize..200,
         ) {

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_within_a_step_has_its_part() {
+    fn windows_within_a_step_count_its_part() {
         let (_directory, report) = report(1);
         let sum = traffic(&report, (95, 100), 5).sum(CycleRange::new(Cycles(0), Cycles(100)));
         assert_eq!((sum.sent, sum.received), (Bytes(500), Bytes(350)));

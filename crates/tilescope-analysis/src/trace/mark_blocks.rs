@@ -258,7 +258,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn the_stages_of_a_micro_batch_are_found_wherever_they_are(
+        fn the_stages_of_a_micro_batch_are_found_at_any_position(
             numbers in prop::collection::vec(0..40u64, 1..300),
             most in 2..200usize,
             wanted in 0..45u64,
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn narrow_marks_are_counted_and_wide_ones_stand_alone() {
+    fn narrow_marks_are_counted_and_wide_ones_are_single() {
         let (marks, row) = row(&[(0, 10); 1_024], 4_096);
         let read = |_: &MarkBlock| Ok(marks.clone());
         let all = row.whole().unwrap().range;

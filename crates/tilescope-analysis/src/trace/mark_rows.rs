@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_the_marks_of_each_block_or_says_that_it_has_not() {
+    fn pages_return_the_marks_of_complete_blocks_only() {
         let mut builder = ReportBuilder::new(1, 4);
         let work = builder.compute("a", 10);
         let count = SHOWN_PAGE as u64 + 500;

@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_said_of_the_run_by_its_iterations() {
+    fn parts_are_extrapolated_by_iterations() {
         let mut builder = ReportBuilder::new(1, 4);
         let (work, update) = (builder.compute("a", 10), builder.compute("b", 10));
         let mut at = 100;

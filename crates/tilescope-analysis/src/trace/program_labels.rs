@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compiler_prefixes_come_off() {
+    fn compiler_prefixes_are_removed() {
         let cases = [
             ("cs0_m4/Conv_1/Convolve/ExchangePre", "m4|Conv_1|Convolve|ExchangePre"),
             ("m4/Conv_1/Convolve", "m4|Conv_1|Convolve"),

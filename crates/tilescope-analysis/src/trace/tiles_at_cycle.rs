@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_what_is_live_at_the_step_of_the_program() {
+    fn memory_is_the_live_bytes_at_the_step_of_the_program() {
         let (_directory, report) = report();
         let bytes = |cycle| at(&report, cycle, TileFigure::Memory).values;
         let (early, late) = (bytes(5), bytes(50));

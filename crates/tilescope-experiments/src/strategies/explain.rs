@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_only_go_together_are_told_together() {
+    fn keys_that_only_change_together_are_reported_together() {
         // A model has sizes that another does not have.
         let value = |set: &UnitSet| {
             let whole = set.contains(&0) == set.contains(&1);
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_keys_do_together_is_said() {
+    fn interactions_of_keys_are_reported() {
         let value = |set: &UnitSet| {
             let both = i64::from(set.contains(&0) && set.contains(&1));
             Some(sum(set, &[5, 3, 0]) + 40 * both)
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_without_a_figure_has_no_difference() {
+    fn ends_without_a_figure_are_errors() {
         let value = |set: &UnitSet| (set.len() < 2).then_some(1);
         let mut made = Made { value, left: 9, asked: Vec::new() };
         let end = EndWithoutFigure { is_good: false, reason: "refused".to_owned() };
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_refused_alone_is_put_back() {
+    fn keys_refused_alone_are_measured_by_restoring_them() {
         let value =
             |set: &UnitSet| (!(set.len() == 1 && set.contains(&0))).then(|| sum(set, &[9, 4]));
         let (found, _) = explained(2, 9, value);

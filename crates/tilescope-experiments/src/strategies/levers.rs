@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_holds_its_keys_only() {
+    fn tables_match_only_their_own_keys() {
         assert!(is_below("model.batch_size", MEANING));
         assert!(is_below("options.partials_type", MEANING));
         assert!(!is_below("options.num_io_tiles", MEANING));

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn accumulation_goes_with_training() {
+    fn accumulation_requires_training() {
         let start = SpecChanges::new();
         let both = space("mnist_pipeline", &[], &[TRAINING, ACCUMULATION]);
         let off = both.word(&start, TRAINING, "false").expect("a move");

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_any_length_come_to_the_same() {
+    fn parts_of_any_length_give_equal_sums() {
         let (_directory, report) = report();
         let trace = report.trace().unwrap().unwrap();
         let lane = trace.lane(0).unwrap();
