@@ -1,4 +1,4 @@
-//! The figures people look for first.
+//! The most important figures of a report.
 
 use crate::confidence::{Banded, Confidence};
 use crate::limits::LimitsSummary;
@@ -7,19 +7,19 @@ use serde::Serialize;
 use tilescope_report::units::{NumberFormat, fine_percent, grouped, percent, seconds, with_prefix};
 use tilescope_report::{ProgramOutcome, Target};
 
-/// A figure that stands out.
+/// A headline figure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HeadlineFigure {
     pub title: &'static str,
     pub value: String,
     pub about: String,
-    /// How it is worked out; empty where the title says it.
+    /// Its derivation; empty if the title says enough.
     pub formula: &'static str,
-    /// Whether it is what keeps the program from running.
+    /// True if it is the reason that the program cannot run.
     pub bad: bool,
 }
 
-/// The run, what it achieves of the peak, and how full the tiles are.
+/// The figures of the run, its share of the peak, and the memory use of tiles.
 pub fn headline_figures(
     summary: &ReportSummary,
     outcome: ProgramOutcome,
@@ -85,12 +85,12 @@ fn of_run(run: &ExecutionSummary, confidence: Option<&Confidence>) -> Vec<Headli
     cards
 }
 
-/// `, -12 to +14 %`; nothing where no band is known.
+/// `, -12 to +14 %`; empty without a band.
 fn width_words(band: Option<Banded>) -> String {
     band.map_or_else(String::new, |band| format!(", {}", band.width_words()))
 }
 
-/// What the run achieves of the peak, and of which.
+/// The achieved share of the peak, and the peak itself.
 fn of_limits(limits: &LimitsSummary) -> HeadlineFigure {
     let peak = limits.peaks.first().map_or_else(String::new, |peak| {
         let rate = match peak.flops_per_second {

@@ -1,8 +1,8 @@
-//! The compiled program as a tree: control programs, the functions they call, and what each node
-//! does.
+//! The compiled program as a tree: control programs, the functions they call, and the facts about
+//! each node.
 //!
-//! A call is shown as a leaf that names its function; functions are trees of their own, so that a
-//! body that is called from many places is listed once.
+//! A call is shown as a leaf with the name of its function; functions are separate trees, so that a
+//! body with many callers is listed once.
 
 use crate::critical_path::{ProgramExposure, exposure};
 use crate::trace::{ProgramExecutions, program_runs};
@@ -15,19 +15,19 @@ use tilescope_report::{
     StreamEndpoint, TileTraffic,
 };
 
-/// A program that is called, or that is run from the host.
+/// A program that is called by others, or run from the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramTreeGroup {
-    /// Its root; `None` is the list of all programs, where the tree was not recorded.
+    /// Its root; `None` for the list of all programs, if the tree was not recorded.
     pub root: Option<ProgramId>,
     pub title: String,
-    /// Whether it is called by others.
+    /// True if it is called by others.
     pub function: bool,
 }
 
-/// Control programs in their order, then the functions that they call in that order, and so on down:
-/// stages come before what their layers are made of. Where the tree was not recorded, all programs
-/// are one list.
+/// Control programs in their order, then the functions that they call in that order, and so on
+/// down: stages come before the functions of their layers. If the tree was not recorded, all
+/// programs are one list.
 pub fn groups(programs: &ProgramNodeTable) -> Vec<ProgramTreeGroup> {
     let mut groups: Vec<ProgramTreeGroup> = Vec::new();
     if programs.roots().is_empty() && !programs.is_empty() {
@@ -42,7 +42,7 @@ pub fn groups(programs: &ProgramNodeTable) -> Vec<ProgramTreeGroup> {
     let mut functions = Vec::new();
     let mut seen: BTreeSet<ProgramId> = programs.roots().iter().copied().collect();
     let mut trees: VecDeque<ProgramId> = programs.roots().iter().copied().collect();
-    // What no root leads to comes last.
+    // Programs that are not reachable from a root come last.
     let mut others = programs.iter().map(|(id, _)| id);
     while let Some(tree) = trees.pop_front().or_else(|| others.next()) {
         let mut open = vec![tree];
@@ -65,7 +65,7 @@ pub fn groups(programs: &ProgramNodeTable) -> Vec<ProgramTreeGroup> {
     groups
 }
 
-/// The children that are shown below a node.
+/// The visible children of a node.
 fn shown_children(program: &ProgramNode) -> &[ProgramId] {
     if program.kind == ProgramKind::Call { &[] } else { &program.children }
 }
@@ -76,14 +76,14 @@ pub struct ProgramTreeRow {
     pub id: ProgramId,
     /// Number of parents.
     pub depth: u32,
-    /// Whether something is below it.
+    /// True if it has children.
     pub parent: bool,
-    /// How many stream copies that follow each other it stands for, of which it names the first; 0
-    /// for a node by itself.
+    /// The number of consecutive stream copies that the row stands for, with the id of the first; 0
+    /// for a single node.
     pub copies: u32,
 }
 
-/// Most lines of a tree.
+/// The largest number of lines of a tree.
 pub(crate) const MAX_ROWS: usize = 500_000;
 
 /// The lines of a tree, without those below `folded` nodes.
@@ -112,11 +112,12 @@ pub fn rows(
     rows
 }
 
-/// Fewer stream copies in a row are shown one by one.
+/// Fewer consecutive stream copies are shown one by one.
 const MIN_COPIES: usize = 4;
 
-/// The lines of a tree with a line for stream copies that follow each other, with the syncs between
-/// them. Those are below it where the first of them is `opened`, or one of them is `wanted`.
+/// The lines of a tree, with one line for consecutive stream copies and the syncs between them. The
+/// copies are listed below that line if the first of them is in `opened`, or one of them is
+/// `wanted`.
 pub fn with_folded_copies(
     programs: &ProgramNodeTable,
     rows: Vec<ProgramTreeRow>,
@@ -148,7 +149,7 @@ pub fn with_folded_copies(
     shown
 }
 
-/// Whether a program is part of a copy from or to the host or a remote buffer.
+/// True if a program is part of a copy with the host or a remote buffer.
 pub fn is_stream_copy(kind: ProgramKind) -> bool {
     matches!(
         kind,
@@ -156,53 +157,53 @@ pub fn is_stream_copy(kind: ProgramKind) -> bool {
     )
 }
 
-/// Whether a program waits for other IPUs or the host.
+/// True if a program waits for other IPUs or the host.
 fn is_external_sync(program: &ProgramNode) -> bool {
     program.is_external_sync()
 }
 
-/// What the steps of a node took in the run, over all IPUs and all its places in the tree.
+/// Costs of a node's steps in the run, over all IPUs and all its positions in the tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramTreeCosts {
-    /// Cycles of all steps, added up over lanes that work at the same time: not elapsed time.
+    /// Cycles of all steps, summed over lanes that work at the same time: not elapsed time.
     pub lane_cycles: Cycles,
     /// Bytes that the steps moved.
     pub bytes: Bytes,
-    /// Cycles on the critical path, exposed and hidden; none where the path is not known.
+    /// Cycles on the critical path, exposed and hidden; `None` if the path is not known.
     pub exposure: Option<ProgramExposure>,
-    /// How many places the node has in the tree, all of which these are of.
+    /// The number of positions of the node in the tree; the costs are of all of them together.
     pub places: u32,
 }
 
-/// What the nodes of a tree took, and the run of which that is a part.
+/// Costs of the nodes of a tree, and the run that they are part of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramTreeTotals {
-    /// Nodes without an entry have a part that other nodes run as well.
+    /// Costs by node. Nodes that share a part with other nodes have no entry.
     pub nodes: BTreeMap<ProgramId, ProgramTreeCosts>,
     /// Cycles of the run.
     pub run: Cycles,
-    /// Lanes that work at the same time.
+    /// Number of lanes that work at the same time.
     pub lanes: u64,
 }
 
 impl ProgramTreeTotals {
-    /// Cycles of a node as a mean over all lanes: at most those of the run, and those of its children
-    /// together.
+    /// Cycles of a node as a mean over all lanes: at most those of the run, and at most those of
+    /// its children together.
     pub fn mean_elapsed(&self, costs: &ProgramTreeCosts) -> Cycles {
         self.mean(costs.lane_cycles)
     }
 
-    /// Some cycles as a mean over all lanes.
+    /// Cycles as a mean over all lanes.
     pub fn mean(&self, cycles: Cycles) -> Cycles {
         cycles / self.lanes.max(1)
     }
 }
 
-/// More nodes than this are not looked through for sums.
+/// The largest number of nodes that are visited to compute sums.
 const MAX_VISITS: usize = 20_000_000;
 
-/// What each node took, with all that is below it and all that it calls. Nodes with a part that other
-/// nodes run as well have no entry: how much of it was theirs is not recorded.
+/// The costs of each node, including all nodes below it and all that it calls. Nodes that share a
+/// part with other nodes have no entry: their portion of its executions was not recorded.
 ///
 /// # Errors
 /// A trace that cannot be read.
@@ -226,7 +227,7 @@ pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
         let below = below(&programs, &runs, id);
         visits += below.len();
         if visits > MAX_VISITS {
-            // Sums that are there are whole; there are no others.
+            // Existing sums are complete; the others are missing.
             break;
         }
         let is_own = |node: &ProgramId| {
@@ -250,14 +251,14 @@ pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
     Ok(ProgramTreeTotals { nodes, run: trace.range().length(), lanes })
 }
 
-/// What the steps took that a node stands for by itself: leaves, and calls of outlined code, of which
-/// each step says in which it ran.
+/// Costs of steps by the node that executes them: leaves, and calls of outlined code, whose steps
+/// name the call.
 struct OutlinedRuns {
     by_node: BTreeMap<ProgramId, NodeSums>,
     calls: BTreeSet<ProgramId>,
 }
 
-/// What the steps of a node took.
+/// Costs of the steps of a node.
 struct NodeSums {
     exposure: ProgramExposure,
     bytes: Bytes,
@@ -289,8 +290,8 @@ impl OutlinedRuns {
     }
 }
 
-/// A node, all that is below it, and all that is called there; what calls of outlined code took is
-/// known without looking below them.
+/// A node, all nodes below it, and all that these call. Costs of calls of outlined code are
+/// recorded, so nodes below such calls are left out.
 fn below(programs: &ProgramNodeTable, runs: &OutlinedRuns, id: ProgramId) -> BTreeSet<ProgramId> {
     let mut found = BTreeSet::from([id]);
     let mut open = vec![id];
@@ -304,7 +305,7 @@ fn below(programs: &ProgramNodeTable, runs: &OutlinedRuns, id: ProgramId) -> BTr
     found
 }
 
-/// How many nodes of each kind a tree has, the most frequent first.
+/// The number of nodes of each kind in a tree, the most frequent first.
 pub fn tally(programs: &ProgramNodeTable, root: Option<ProgramId>) -> Vec<(ProgramKind, u64)> {
     let mut counts: BTreeMap<ProgramKind, u64> = BTreeMap::new();
     for row in rows(programs, root, &BTreeSet::new()) {
@@ -317,8 +318,8 @@ pub fn tally(programs: &ProgramNodeTable, root: Option<ProgramId>) -> Vec<(Progr
     tally
 }
 
-/// The group in which a program is found, and the nodes above it there, which must not be folded; of
-/// a further call of outlined code, those of the program in the function.
+/// The group that contains a program, and the nodes above it there, which must not be folded. For a
+/// further call of outlined code, those of the program in the function.
 pub fn find(
     programs: &ProgramNodeTable,
     groups: &[ProgramTreeGroup],
@@ -362,16 +363,16 @@ pub fn label(program: &ProgramNode) -> String {
     text
 }
 
-/// A name with a value.
+/// A named value of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFact {
     pub name: &'static str,
     pub value: String,
-    /// Its formula, where it is derived.
+    /// The formula of a derived value.
     pub formula: Option<&'static str>,
 }
 
-/// Everything known about a node, with figures as `numbers` writes them.
+/// All known facts about a node, with figures in the format `numbers`.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -430,7 +431,7 @@ pub fn facts(
     Ok(facts.0)
 }
 
-/// Where outlined code stands, and how often it is called.
+/// Adds the position of outlined code, and the number of its calls.
 fn outlined_facts(programs: &ProgramNodeTable, id: ProgramId, facts: &mut ProgramFactList) {
     let Some(outlined) = programs.get(id).and_then(|program| program.outlined) else { return };
     let is_use =
@@ -498,7 +499,7 @@ fn compute_set(
     Ok(())
 }
 
-/// Sums of what tiles send and receive; runs of tiles with the same traffic.
+/// Adds sums of sent and received data, from runs of tiles with the same traffic.
 fn traffic(runs: &[(u32, TileTraffic)], numbers: NumberFormat, facts: &mut ProgramFactList) {
     let sum = |value: fn(&TileTraffic) -> u64| -> u64 {
         let parts = runs.iter().map(|(tiles, of)| u64::from(*tiles).saturating_mul(value(of)));
@@ -549,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_trees_of_their_own() {
+    fn functions_are_separate_trees() {
         let (programs, [root, body, call, function, work]) = programs();
         let groups = groups(&programs);
         let found: Vec<_> = groups.iter().map(|group| (group.root, group.function)).collect();

@@ -1,4 +1,4 @@
-//! How data go round the replicas: who sends to whom, and what passes through others on its way.
+//! Rings of replicas: their order, and the data that replicas forward for others.
 
 use crate::replica_classes::replica_numbers;
 use crate::trace::program_runs;
@@ -6,27 +6,27 @@ use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, IpuId, ProgramId};
 use tilescope_report::{ReplicaRing, ReplicaShape, Report, ReportError, RingLinks, Target};
 
-/// Members of a ring that are written one by one.
+/// The largest number of members of a ring that are listed individually.
 const MOST_MEMBERS: usize = 8;
-/// Between two members of a ring.
+/// The separator of members of a ring.
 const ARROW: &str = " \u{2192} ";
 
-/// What one replica exchanges with others in a run, over all of its IPUs.
+/// The traffic of one replica with others in a run, over all of its IPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicaLinkTotals {
     pub replica: u32,
-    /// Those that it sends to, in order.
+    /// The replicas that it sends to, in order.
     pub to: Vec<u32>,
-    /// Those that send to it, in order.
+    /// The replicas that send to it, in order.
     pub from: Vec<u32>,
     pub sent: Bytes,
     pub received: Bytes,
-    /// Bytes between other replicas that pass over its links.
+    /// Bytes between other replicas that use its links.
     pub passed_on: Bytes,
 }
 
-/// Adds up what each replica sends, receives and passes on in a run; empty where the report does not
-/// say how data go round, or nothing was run.
+/// Sums up the sent, received and forwarded data of each replica in a run; empty if the report has
+/// no rings, or nothing was executed.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -87,7 +87,7 @@ fn add_number(numbers: &mut Vec<u32>, number: u32) {
     }
 }
 
-/// A ring in words: who follows whom, which ways, over which links, and what its ends do.
+/// A ring as text: the order of its members, directions, links, and the kind of its ends.
 pub fn ring_words(ring: &ReplicaRing, target: &Target) -> String {
     let members = ring.members(0);
     let names: Vec<String> = members.iter().chain(members.first()).map(u32::to_string).collect();
@@ -114,7 +114,7 @@ pub fn ring_words(ring: &ReplicaRing, target: &Target) -> String {
     format!("{ways} {order}{beside}, {links}")
 }
 
-/// Which replicas pass on what others send, in one sentence; none where nothing does.
+/// The replicas that forward data for others, in one sentence; `None` if there are none.
 pub fn passed_on_words(
     links: &[ReplicaLinkTotals],
     bytes: impl Fn(u64) -> String,
@@ -141,7 +141,7 @@ mod tests {
     use tilescope_report::RingOrder;
 
     #[test]
-    fn a_ring_is_told_in_order() {
+    fn rings_are_described_in_order() {
         let mut target = ReportBuilder::new(2, 4).parts.target;
         target.replicas = 4;
         let mut ring = ReplicaRing {

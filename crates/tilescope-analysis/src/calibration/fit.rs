@@ -2,10 +2,11 @@
 //!
 //! Close to its constants the simulation is linear in them: y = x + J (c - c0), with the simulated
 //! cycles x of each program at the constants c0, and J from one more simulation for each constant.
-//! The fit takes the c with the least sum of Huber's loss over the relative residuals of programs, by
-//! iteratively reweighted least squares; bounds are kept by coordinate descent. A constant without
-//! effect on any program, and one whose effects are those of others, is left as it is: any value would
-//! do. So is one that the measurement says next to nothing about.
+//! The fit takes the c with the least sum of Huber's loss over the relative residuals of programs,
+//! by iteratively reweighted least squares; bounds are kept by coordinate descent. Three sorts of
+//! constants stay as they are, since any value would fit: those without effect on any program,
+//! those whose effects are combinations of the effects of others, and those that the measurement
+//! barely constrains.
 
 use super::AlignedProgram;
 use ndarray::Array2;
@@ -13,34 +14,34 @@ use ndarray::Array2;
 /// A constant that can be fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitConstant {
-    /// Key of a spec.
+    /// Its key in a spec.
     pub key: String,
     pub title: String,
-    /// What the simulation was made with.
+    /// The value used by the simulation.
     pub value: f64,
     pub least: f64,
     pub most: f64,
-    /// Whether it counts whole things.
+    /// True for counts, which are whole numbers.
     pub whole: bool,
-    /// Cycles that each program takes more with one more of it; empty where that is not known.
+    /// Additional cycles of each program per unit of the constant; empty if not known.
     pub slopes: Vec<f64>,
 }
 
-/// What became of a constant.
+/// The result of fitting a constant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConstantState {
-    /// Its value, and the standard error of it; the titles of constants with the same effects,
+    /// The fitted value and its standard error; the titles of constants with the same effects,
     /// which stay as they are.
     Fitted { value: f64, error: f64, at_bound: bool, instead_of: Vec<String> },
     /// No operation of the measurement depends on it.
     WithoutEffect,
-    /// Its effects are those of others together: their titles.
+    /// Its effects are a combination of the effects of the constants with these titles.
     OnlyTogether(Vec<String>),
-    /// The measurement would let it be almost anything between its bounds.
+    /// The measurement allows almost any value between its bounds.
     TooWeak { error: f64 },
 }
 
-/// A constant and what became of it.
+/// A constant and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstantFit {
     pub constant: FitConstant,
@@ -48,7 +49,7 @@ pub struct ConstantFit {
 }
 
 impl ConstantFit {
-    /// Its value, fitted or as it was.
+    /// The fitted value, or the original one if it was not fitted.
     pub fn value(&self) -> f64 {
         match self.state {
             ConstantState::Fitted { value, .. } => value,
@@ -57,61 +58,62 @@ impl ConstantFit {
     }
 }
 
-/// How far operations are predicted that took no part in a fit.
+/// Prediction error of operations that were left out of a fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeldOutError {
-    /// Parts that the operations were divided into, each held out once.
+    /// Number of parts that the operations were divided into; each was held out once.
     pub folds: usize,
     /// Sum of the residuals' sizes over the measured cycles, before and after.
     pub before: f64,
     pub after: f64,
 }
 
-/// Fitted constants.
+/// The result of a fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitResult {
     pub constants: Vec<ConstantFit>,
-    /// Sum of the residuals' sizes over the measured cycles, before.
+    /// Sum of the residuals' sizes over the measured cycles, before the fit.
     pub before: f64,
-    /// The same with the fitted constants, as the linear model has it.
+    /// The same after the fit, according to the linear model.
     pub after: f64,
-    /// Nothing where there are too few operations to hold some out.
+    /// `None` if there are too few operations to hold some out.
     pub held_out: Option<HeldOutError>,
 }
 
-/// Fewest operations of which some can be held out.
+/// The fewest operations for which some can be held out.
 pub const MIN_OPERATIONS: usize = 4;
 
-/// Most parts that operations are divided into.
+/// The largest number of parts that operations are divided into.
 const FOLDS: usize = 5;
 
-/// Relative residuals beyond count less and less.
+/// Relative residuals above this size have less and less weight.
 const HUBER: f64 = 0.02;
 
-/// Programs that are a smaller share of the measurement count as if they were that: theirs are
-/// rounding errors.
+/// Smallest share of the measurement that a program is weighted by: the residuals of smaller
+/// programs are rounding errors.
 const LEAST_SHARE: f64 = 1e-4;
 
-/// A constant is one of others together where what is left of its effects is less than this share.
+/// Share of its effects below which the remainder of a constant, after the others are projected
+/// out, makes it dependent on them.
 const DEPENDENT: f64 = 0.02;
 
-/// Times that residuals are weighted anew.
+/// Rounds of reweighting the residuals.
 const REWEIGHTED: usize = 40;
 
 /// Sweeps of coordinate descent over all constants.
 const SWEEPS: usize = 400;
 
-/// The problem: programs that count, and how much each weighs.
+/// The problem: the programs that take part, and the weight of each.
 struct FitProblem<'a> {
     constants: &'a [FitConstant],
-    /// Places of programs that take part.
+    /// Indices of the programs that take part.
     rows: Vec<usize>,
     programs: &'a [AlignedProgram],
-    /// One over the cycles that residuals of a program are relative to.
+    /// Reciprocal of the cycles that the residuals of a program are relative to.
     scale: Vec<f64>,
 }
 
-/// Fits `constants` to aligned programs.
+/// Fits `constants` to the aligned programs.
 pub fn fit(programs: &[AlignedProgram], constants: &[FitConstant]) -> FitResult {
     let rows: Vec<usize> = (0..programs.len()).filter(|at| programs[*at].is_of_machine()).collect();
     let problem = FitProblem::new(programs, constants, rows.clone());
@@ -137,7 +139,7 @@ fn values_of(constants: &[FitConstant], states: &[ConstantState]) -> Vec<f64> {
     constants.iter().zip(states).map(value).collect()
 }
 
-/// Predicts each part of the operations from a fit to the others.
+/// Predicts each part of the operations from a fit to the other parts.
 fn held_out(
     programs: &[AlignedProgram],
     constants: &[FitConstant],
@@ -180,13 +182,13 @@ impl<'a> FitProblem<'a> {
         self.constants[constant].slopes.get(row).copied().unwrap_or(0.0)
     }
 
-    /// Cycles of a program with other constants.
+    /// Cycles of a program with the constants at `values`.
     fn predicted(&self, row: usize, values: &[f64]) -> f64 {
         let change = |at: usize| self.slope(row, at) * (values[at] - self.constants[at].value);
         self.programs[row].simulated + (0..values.len()).map(change).sum::<f64>()
     }
 
-    /// Sum of the sizes of residuals of operations over their measured cycles.
+    /// Sum of the absolute residuals of operations, divided by their measured cycles.
     fn error_of_operations(&self, rows: &[usize], values: &[f64]) -> f64 {
         let operations = rows.iter().map(|at| self.programs[*at].operation + 1).max().unwrap_or(0);
         let mut residuals = vec![0.0; operations];
@@ -200,7 +202,7 @@ impl<'a> FitProblem<'a> {
         if measured > 0.0 { sum / measured } else { 0.0 }
     }
 
-    /// What becomes of each constant.
+    /// The result of each constant.
     fn solve(&self) -> Vec<ConstantState> {
         let mut states = self.dependencies();
         loop {
@@ -209,7 +211,8 @@ impl<'a> FitProblem<'a> {
                 .collect();
             let (values, errors) = self.reweighted(&free);
             let width = |at: usize| self.constants[at].most - self.constants[at].least;
-            // The one that is known least goes first: without it others may be known well.
+            // The most uncertain constant is dropped first: without it the others may be well
+            // determined.
             let vague = (0..free.len())
                 .map(|place| {
                     (place, 2.0 * errors[place] / width(free[place]).max(f64::MIN_POSITIVE))
@@ -234,8 +237,8 @@ impl<'a> FitProblem<'a> {
         }
     }
 
-    /// Which constants can be told apart: the one with the largest effects first, then each whose
-    /// effects are not those of the ones before (Gram-Schmidt with pivots).
+    /// Finds the constants that can be told apart: the one with the largest effects first, then
+    /// each whose effects are independent of those before (Gram-Schmidt with pivots).
     fn dependencies(&self) -> Vec<ConstantState> {
         let fitted = || ConstantState::Fitted {
             value: 0.0,
@@ -279,7 +282,7 @@ impl<'a> FitProblem<'a> {
         states.into_iter().map(|state| state.unwrap_or(ConstantState::WithoutEffect)).collect()
     }
 
-    /// The constants whose effects overlap most with a column that is theirs together.
+    /// The constants whose effects overlap most with the shared effects of a dependent column.
     fn same_effects(
         &self,
         column: &[f64],
@@ -350,7 +353,7 @@ impl<'a> FitProblem<'a> {
         })
     }
 
-    /// Least squares within bounds, one constant after the other until nothing moves.
+    /// Least squares within bounds, one constant at a time until none changes.
     fn descend(&self, free: &[usize], matrix: &Array2<f64>, weights: &[f64], values: &mut [f64]) {
         let start = start_of(self.constants);
         let target: Vec<f64> = free
@@ -394,10 +397,11 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The diagonal of the inverse of a matrix, by Gauss and Jordan; infinite where there is none.
+/// The diagonal of the inverse of a matrix, by Gauss-Jordan elimination; infinite if there is no
+/// inverse.
 fn inverse_diagonal(matrix: &Array2<f64>) -> Vec<f64> {
     let size = matrix.nrows();
-    // Scaled to ones on its diagonal: rates and cycles are of very different sizes.
+    // Scaled to a unit diagonal: rates and cycles differ by orders of magnitude.
     let units = matrix.diag().mapv(|own| own.max(f64::MIN_POSITIVE).sqrt());
     let mut left = Array2::from_shape_fn((size, size), |(row, column)| {
         matrix[[row, column]] / (units[row] * units[column])
@@ -427,7 +431,7 @@ fn inverse_diagonal(matrix: &Array2<f64>) -> Vec<f64> {
     (0..size).map(|at| (right[[at, at]] / units[at].powi(2)).max(0.0)).collect()
 }
 
-/// A number with six digits that count: more would only look exact.
+/// A number rounded to six significant digits: more would suggest false precision.
 fn significant(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
@@ -450,7 +454,8 @@ mod tests {
         }
     }
 
-    /// Programs of an operation each that take `base` cycles besides what constants add.
+    /// Programs of one operation each that take `base` cycles in addition to those of the
+    /// constants.
     fn programs(base: &[f64], measured: impl Fn(usize) -> f64) -> Vec<AlignedProgram> {
         let program = |(at, simulated): (usize, &f64)| AlignedProgram {
             simulated_program: ProgramId(at as u32),
@@ -497,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_said_and_left_alone() {
+    fn constants_that_cannot_be_told_apart_are_reported_and_kept() {
         let (a, idle) = ([1.0, 2.0, 1.0, 4.0, 1.0, 1.0, 3.0, 2.0], [0.0; 8]);
         let twice = a.map(|slope| 2.0 * slope);
         let constants = [
@@ -513,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_that_drowns_in_noise_is_not_fitted() {
+    fn constants_below_the_noise_are_not_fitted() {
         let noise = [0.3, -0.2, 0.25, -0.3, 0.2, -0.25, 0.28, -0.22];
         let slopes = [0.01, 0.0, 0.0, 0.02, 0.0, 0.01, 0.0, 0.0];
         let measured = |at: usize| BASE[at] * (1.0 + noise[at]);
@@ -537,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_fitted_to_nothing() {
+    fn fits_without_programs_change_nothing() {
         let result = fit(&[], &[constant("a", 1.0, 2.0, &[])]);
         assert_eq!(state(&result, "a"), &ConstantState::WithoutEffect);
         assert_eq!((result.before, result.held_out), (0.0, None));

@@ -1,25 +1,25 @@
-//! What a change of the program would make of a measured run: what the simulation says changes is
-//! scaled, everything else stays as it was measured.
+//! Prediction of a measured run after a change of the program: cycles that change in the simulation
+//! are scaled, all others stay as measured.
 
 use super::{MeasuredBesideSimulated, program_steps, program_title};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::{Report, ReportError};
 
-/// What the prediction of an operation rests on.
+/// The basis of an operation's prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PredictionBasis {
-    /// Measured, times the simulation with the change over that without it.
+    /// Measured cycles times the ratio of the simulations with and without the change.
     Scaled,
-    /// Measured: the simulation does not have it.
+    /// Measured cycles: the simulation does not have the operation.
     AsMeasured,
-    /// Simulated: the change brings it, so that nobody has measured it.
+    /// Simulated cycles: the change adds the operation, so there is no measurement of it.
     Simulated,
-    /// Nothing: the change does away with it.
+    /// No cycles: the change removes the operation.
     Gone,
 }
 
 impl PredictionBasis {
-    /// As tables and JSON name it.
+    /// Its name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scaled => "scaled",
@@ -30,22 +30,22 @@ impl PredictionBasis {
     }
 }
 
-/// An operation with a change of the program.
+/// An operation after a change of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationPrediction {
     pub name: String,
     /// Cycles of all its steps over all IPUs.
     pub measured: f64,
     pub predicted: f64,
-    /// The simulation with the change over that without it; nothing where it is not scaled.
+    /// Ratio of the simulations with and without the change; `None` if the operation is not scaled.
     pub factor: Option<f64>,
     pub basis: PredictionBasis,
 }
 
-/// A measured run with a change of the program.
+/// A measured run after a change of the program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prediction {
-    /// The operation that changes most first.
+    /// Operations, the one that changes most first.
     pub operations: Vec<OperationPrediction>,
 }
 
@@ -56,14 +56,14 @@ impl Prediction {
         (sum(|of| of.measured), sum(|of| of.predicted))
     }
 
-    /// Predicted cycles that rest on something.
+    /// Predicted cycles with a given basis.
     pub fn cycles_by(&self, basis: PredictionBasis) -> f64 {
         let own = self.operations.iter().filter(|of| of.basis == basis);
         own.map(|of| of.predicted).sum()
     }
 }
 
-/// Cycles of a simulated run by operation, as often as it ran them.
+/// Cycles of a simulated run by operation, over all executions.
 fn simulated_cycles(report: &Report) -> Result<BTreeMap<String, f64>, ReportError> {
     let (programs, operations) = (report.programs()?, report.operations()?);
     let mut cycles: BTreeMap<String, f64> = BTreeMap::new();
@@ -76,8 +76,8 @@ fn simulated_cycles(report: &Report) -> Result<BTreeMap<String, f64>, ReportErro
     Ok(cycles)
 }
 
-/// Predicts a measured run with a change, from simulations without and with it: of each operation
-/// predicted = measured x changed / base.
+/// Predicts a measured run after a change, from simulations without and with it. For each
+/// operation, predicted = measured x changed / base.
 ///
 /// # Errors
 /// Parts of the files that cannot be read.
@@ -110,7 +110,8 @@ pub fn predict(
         .extend(aligned.only_measured.iter().map(|of| as_measured(of.name.clone(), of.cycles)));
     let missed: BTreeSet<&str> = aligned.only_simulated.iter().map(|of| of.name.as_str()).collect();
     for (name, cycles) in &after {
-        // What the simulation had before without the measurement having it is no change.
+        // An operation that only the simulations have, before the change too, is not part of the
+        // change.
         let is_new = !known.contains(name.as_str()) && !missed.contains(name.as_str());
         if is_new && !before.contains_key(name) {
             let basis = PredictionBasis::Simulated;

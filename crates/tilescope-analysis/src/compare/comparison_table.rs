@@ -6,7 +6,7 @@ use crate::view_location::ViewLocation;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use tilescope_report::units::{grouped, grouped_real};
 
-/// A thing of one report.
+/// An entity of one report.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ComparedThing {
     name: String,
@@ -20,33 +20,33 @@ impl ComparedThing {
         Self { name: name.into(), value, place: None }
     }
 
-    /// The same with its place in a view.
+    /// The same with its location in a view.
     pub(super) fn at(self, place: impl Into<Option<ViewLocation>>) -> Self {
         Self { place: place.into(), ..self }
     }
 }
 
-/// One thing in both reports, or in one of them.
+/// One entity in both reports, or in one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ComparisonRow {
     pub name: String,
-    /// Number of rows it stands below.
+    /// Depth of the row in the tree of rows.
     pub depth: u32,
-    /// Its value in the source, of the whole run; `None` where it is missing there.
+    /// Its value for the whole run of the source; `None` if the source lacks it.
     pub source: Option<TableCell>,
-    /// Its value in the target, of the whole run; `None` where it is missing there.
+    /// Its value for the whole run of the target; `None` if the target lacks it.
     pub target: Option<TableCell>,
-    /// What both are divided by before they are compared; `None` for what is no matter of how much
-    /// a run worked on.
+    /// Divisors of both values before they are compared; `None` for values that do not depend on
+    /// the amount of work of a run.
     pub per: Option<WorkDivisors>,
-    /// Where it can be seen in the source.
+    /// Its location in the source.
     pub source_place: Option<ViewLocation>,
-    /// Its place in the target.
+    /// Its location in the target.
     pub target_place: Option<ViewLocation>,
 }
 
 impl ComparisonRow {
-    /// A row without links.
+    /// Creates a row without links.
     pub fn new(
         name: impl Into<String>,
         source: Option<TableCell>,
@@ -55,7 +55,7 @@ impl ComparisonRow {
         Self { name: name.into(), source, target, ..Self::default() }
     }
 
-    /// A row of what both reports have, or one of them.
+    /// Creates a row of an entity that is in both reports or in one of them.
     pub(super) fn paired(source: Option<ComparedThing>, target: Option<ComparedThing>) -> Self {
         let [name, name_in_target] =
             [&source, &target].map(|side| side.as_ref().map(|of| of.name.clone()));
@@ -68,14 +68,14 @@ impl ComparisonRow {
         }
     }
 
-    /// The same with figures told per unit of work; words stay as they are.
+    /// The same with numbers per unit of work; text stays as it is.
     pub(crate) fn per(self, divisors: WorkDivisors) -> Self {
         let numbers = [&self.source, &self.target].into_iter().flatten();
         let counted = numbers.map(TableCell::number).all(|number| number.is_some());
         Self { per: Some(divisors).filter(|divisors| counted && !divisors.is_plain()), ..self }
     }
 
-    /// Values of both sides, as they are compared.
+    /// Values of both sides, after division by the units of work.
     pub fn values(&self) -> (Option<TableCell>, Option<TableCell>) {
         let Some(per) = self.per else { return (self.source.clone(), self.target.clone()) };
         let (source, target) = per.of_sides();
@@ -86,11 +86,11 @@ impl ComparisonRow {
         (value(&self.source, source), value(&self.target, target))
     }
 
-    /// Target less source as a number; a missing side counts as nothing. `None` for words.
+    /// Target minus source as a number; a missing side counts as zero. `None` for text.
     pub fn change(&self) -> Option<f64> {
         let (source, target) = self.per.map_or((1, 1), |per| per.of_sides());
         match (whole(&self.source), whole(&self.target)) {
-            // Crosswise, so that equal shares differ in nothing at all.
+            // Cross-multiplied, so that equal shares differ by exactly zero.
             (Some(a), Some(b)) => {
                 let product = |value: i128, divisor: u64| value.saturating_mul(divisor.into());
                 let change = product(b, source).saturating_sub(product(a, target));
@@ -108,8 +108,8 @@ impl ComparisonRow {
         Some(whole(&self.target)? - whole(&self.source)?)
     }
 
-    /// The change as a share of the source: 3 where the target has four times as much. `None` for
-    /// words, and where the source has nothing that a share could be of.
+    /// The change as a share of the source: 3 if the target has four times as much. `None` for
+    /// text, and if the source is zero.
     pub fn share(&self) -> Option<f64> {
         let change = self.change()?;
         let source = number(&self.values().0)?.abs();
@@ -119,20 +119,20 @@ impl ComparisonRow {
         (source > 0.0).then(|| change / source)
     }
 
-    /// The larger of both values; nothing for words.
+    /// The larger of both values; 0 for text.
     pub(crate) fn larger(&self) -> f64 {
         let side = |side: &Option<TableCell>| number(side).map_or(0.0, f64::abs);
         let (source, target) = self.values();
         side(&source).max(side(&target))
     }
 
-    /// Whether both reports say the same.
+    /// True if both reports have the same value.
     pub fn is_same(&self) -> bool {
         let both = self.source.is_some() && self.target.is_some();
         self.source == self.target || (both && self.change() == Some(0.0))
     }
 
-    /// The change in words: `+1,024 B (+12.50 %)`.
+    /// The change as text: `+1,024 B (+12.50 %)`.
     pub fn change_text(&self) -> String {
         let Some(change) = self.change() else {
             return if self.is_same() { String::new() } else { "differs".to_owned() };
@@ -154,8 +154,8 @@ impl ComparisonRow {
         }
     }
 
-    /// As a row of a table: name, both sides, the change and its share of the source; then both
-    /// sides of the whole run, where `whole_run` asks for them.
+    /// The cells of the row in a table: name, both sides, the change and its share of the source;
+    /// then both sides of the whole run if `whole_run` is set.
     fn cells(&self, whole_run: bool) -> Vec<TableCell> {
         let (source, target) = self.values();
         let mut cells = vec![
@@ -172,7 +172,7 @@ impl ComparisonRow {
         cells
     }
 
-    /// The change as a share of the source, as tables write it.
+    /// The change as a share of the source, as a table cell.
     pub fn share_cell(&self) -> TableCell {
         match (self.share(), self.change()) {
             (Some(share), _) => TableCell::ChangeShare(share),
@@ -181,7 +181,7 @@ impl ComparisonRow {
         }
     }
 
-    /// Target less source, as tables write it.
+    /// Target minus source, as a table cell.
     pub fn change_cell(&self) -> TableCell {
         let bytes = |side: &Option<TableCell>| matches!(side, Some(TableCell::Bytes(_)));
         match (self.whole_change(), self.change()) {
@@ -241,26 +241,26 @@ impl Serialize for ComparisonRow {
     }
 }
 
-/// Things of one kind, in both reports.
+/// Entities of one kind, in both reports.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ComparisonTable {
     pub title: &'static str,
     /// Title of the column of row names.
     pub column: &'static str,
     pub rows: Vec<ComparisonRow>,
-    /// Sums over all rows, where they can be summed: the rows' changes add up to its change.
+    /// Sums over all rows, if they can be summed: the rows' changes add up to its change.
     pub total: Option<ComparisonRow>,
-    /// Whether the rows are all there is.
+    /// True if no rows were left out.
     pub complete: bool,
 }
 
 impl ComparisonTable {
-    /// A table of `rows` as they come.
+    /// Creates a table of `rows` in the given order.
     pub(crate) fn new(title: &'static str, column: &'static str, rows: Vec<ComparisonRow>) -> Self {
         Self { title, column, rows, total: None, complete: true }
     }
 
-    /// A table of things by key, in the order of keys.
+    /// Creates a table of entities by key, in the order of keys.
     pub(super) fn paired<K: Ord>(
         title: &'static str,
         column: &'static str,
@@ -283,12 +283,12 @@ impl ComparisonTable {
         self.with_total(Some(source), Some(target))
     }
 
-    /// A table without rows, of a title.
+    /// Creates a table without rows.
     pub fn named(title: &'static str) -> Self {
         Self::new(title, "", Vec::new())
     }
 
-    /// Its title as the command line spells it: `slower-and-faster`.
+    /// Its title in the spelling of the command line: `slower-and-faster`.
     pub fn name(&self) -> String {
         self.title.to_lowercase().replace(' ', "-").replace(',', "")
     }
@@ -316,7 +316,7 @@ impl ComparisonTable {
         if self.total.is_some() { table.with_totals() } else { table }
     }
 
-    /// Title of the column of names, with what all figures are told per.
+    /// Title of the column of names, with the unit of work if all figures share one.
     pub fn heading(&self) -> String {
         let mut per = self.rows.iter().map(|row| row.per);
         let first = per.next().flatten();
@@ -326,16 +326,16 @@ impl ComparisonTable {
         }
     }
 
-    /// The same with all figures told per unit of work.
+    /// The same with all figures per unit of work.
     pub(crate) fn per(mut self, divisors: WorkDivisors) -> Self {
         self.rows = self.rows.into_iter().map(|row| row.per(divisors)).collect();
         self.total = self.total.map(|total| total.per(divisors));
         self
     }
 
-    /// Its first rows, and one for all others.
+    /// Its first rows, and one row that sums up the others.
     pub(crate) fn with_rest_as_one(mut self, rows: usize) -> Self {
-        // A row for a single one would say less than that one.
+        // A row that stands for a single one would say less than that row.
         if self.rows.len() <= rows + 1 {
             return self;
         }
@@ -350,7 +350,7 @@ impl ComparisonTable {
         self
     }
 
-    /// The same with the largest change first; larger sides, then names decide among equals.
+    /// The same, the largest change first; ties are resolved by the larger side, then by name.
     pub(crate) fn by_change(mut self) -> Self {
         let size = |row: &ComparisonRow| row.change().map_or(0.0, f64::abs);
         self.rows.sort_by(|a, b| {
@@ -372,8 +372,8 @@ impl ComparisonTable {
     }
 }
 
-/// Joins the entries of two lists that have the same key; the k-th of several with one key belongs
-/// to the k-th. Rows come in the order of keys.
+/// Joins the entries of two lists that have the same key; if several share a key, the k-th is
+/// joined with the k-th. Rows come in the order of keys.
 pub(super) fn pair_by_key<K: Ord, T>(
     source: impl IntoIterator<Item = (K, T)>,
     target: impl IntoIterator<Item = (K, T)>,
@@ -397,7 +397,7 @@ mod tests {
     use tilescope_report::units::Bytes;
 
     #[test]
-    fn changes_are_told_against_the_source() {
+    fn changes_are_relative_to_the_source() {
         let row = |source, target| ComparisonRow::new("a", source, target);
         let bytes = |value| Some(TableCell::Bytes(value));
         let cases = [

@@ -1,4 +1,4 @@
-//! How the critical path moved: both paths are the runs, so that what changed on the path explains
+//! Changes of the critical path: each path covers its whole run, so the changes on the path explain
 //! the whole difference.
 
 use super::comparison_table::{ComparedThing, ComparisonTable};
@@ -9,14 +9,14 @@ use crate::view_location::ViewLocation;
 use tilescope_report::ReportError;
 use tilescope_report::units::Cycles;
 
-/// One thing on the path of a side.
+/// A part of the path of one side.
 struct PathPart {
     name: String,
     cycles: Cycles,
     place: Option<ViewLocation>,
 }
 
-/// Tables of the path by operation and by IPU; none where one of the reports was not executed.
+/// Tables of the path by operation and by IPU; empty if one of the reports was not executed.
 pub(super) fn tables(
     sides: &ComparedReports<'_>,
     divisors: WorkDivisors,
@@ -55,7 +55,8 @@ fn place(row: &PathRow) -> Option<ViewLocation> {
     }
 }
 
-/// Kind and operation, or program where there is none; IPUs together, since stages move between them.
+/// Path by kind and operation, or program if there is no operation; IPUs are summed, since stages
+/// move between them.
 fn by_operation(totals: &PathTotals) -> Vec<PathPart> {
     parts(totals, |row| match row.name.as_str() {
         "" => row.kind.title().to_owned(),

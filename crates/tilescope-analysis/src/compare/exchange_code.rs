@@ -41,7 +41,7 @@ fn links(
     target: &ExchangeCodeOverview,
     value: fn(&ExchangeLinkTotals) -> TableCell,
 ) -> ComparisonTable {
-    // Every overview has every link, in one order.
+    // Every overview has every link, in the same order.
     let rows = source
         .links
         .iter()
@@ -50,7 +50,7 @@ fn links(
     ComparisonTable::new(title, "Link", rows.collect())
 }
 
-/// A figure of all executions of an exchange on an IPU.
+/// A figure over all executions of an exchange on an IPU.
 type ExchangeFigure = (&'static str, fn(&ExchangeRun) -> Option<Cycles>);
 
 const FIGURES: [ExchangeFigure; 3] = [
@@ -59,7 +59,7 @@ const FIGURES: [ExchangeFigure; 3] = [
     ("Lower bound", |run| run.least),
 ];
 
-/// What each exchange takes in the run on each IPU, those first that moved most; none where a side
+/// Cycles of each exchange on each IPU over the run, those that changed most first; empty if a side
 /// was only compiled.
 fn of_cycles(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let ran = sides.both(|report| Ok(report.has(ReportPart::Execution)))?;
@@ -76,7 +76,7 @@ fn of_cycles(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, Report
             let either = source.as_ref().or(target.as_ref())?;
             let known = |of: &ExchangeCycles| of.run.as_ref().and_then(figure);
             let sides = [source.as_ref(), target.as_ref()];
-            // What one side does not know has not become nothing there.
+            // A figure that one side does not know has not become zero there.
             if sides.into_iter().flatten().any(|of| known(of).is_none()) {
                 return None;
             }
@@ -93,10 +93,10 @@ fn of_cycles(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, Report
     Ok(FIGURES.into_iter().map(of_figure).collect())
 }
 
-/// An exchange on an IPU in both reports, or in one of them.
+/// An exchange on an IPU, in both reports or in one of them.
 type ExchangePair = (Option<ExchangeCycles>, Option<ExchangeCycles>);
 
-/// Exchanges of programs that stand for each other, on each IPU that takes part in either.
+/// Exchanges of corresponding programs, on each IPU that takes part in either.
 fn exchange_pairs(sides: &ComparedReports<'_>) -> Result<Vec<ExchangePair>, ReportError> {
     type Exchanges = BTreeMap<ProgramId, BTreeMap<IpuId, ExchangeCycles>>;
     let exchanges = |report: &Report| -> Result<Exchanges, ReportError> {

@@ -1,4 +1,4 @@
-//! The run: where its cycles went, lane by lane, and what became slower or faster.
+//! The run: its cycles, lane by lane, and the programs that became slower or faster.
 
 use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::step_alignment::{LanePair, StepAlignment, StepChange, StepChangeSum, activity_cycles};
@@ -23,7 +23,7 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     Ok(tables)
 }
 
-/// What lanes spend their cycles on, as a mean over them: all activities are the run.
+/// Cycles of lanes by activity, as a mean over lanes: all activities together are the run.
 pub(super) fn activities(
     sides: &ComparedReports<'_>,
     divisors: WorkDivisors,
@@ -52,11 +52,11 @@ pub(super) fn activities(
     Ok(table.per(divisors.over_lanes(lanes(&source), lanes(&target))).by_change())
 }
 
-/// Cycles of all lanes by activity, and how many lanes these are.
+/// Cycles of all lanes by activity, and the number of lanes.
 type LaneActivities = (Vec<(&'static str, Cycles)>, usize);
 
-/// Cycles of programs as a mean over lanes, the largest difference first: all of them and idle time
-/// are the run.
+/// Cycles of programs as a mean over lanes, the largest difference first: all programs and idle
+/// time together are the run.
 pub(super) fn changes(steps: &StepAlignment, divisors: WorkDivisors) -> ComparisonTable {
     let rows = change_rows(steps, |sum| sum.cycles.0);
     let (source, target) = steps.lane_cycles;
@@ -71,7 +71,7 @@ pub(super) fn over_lanes(steps: &StepAlignment, divisors: WorkDivisors) -> WorkD
     divisors.over_lanes(lanes(|lane| lane.source.is_some()), lanes(|lane| lane.target.is_some()))
 }
 
-/// How often programs ran, on all lanes.
+/// Number of executions of programs, on all lanes.
 fn executions(steps: &StepAlignment, divisors: WorkDivisors) -> ComparisonTable {
     let rows = change_rows(steps, |sum| sum.steps);
     let mut table = ComparisonTable::new("Steps", "Executions of", rows).per(divisors).by_change();
@@ -101,7 +101,7 @@ fn place(sum: StepChangeSum) -> Option<ViewLocation> {
     })
 }
 
-/// How long each lane is, from the first start to the last end of its steps.
+/// Length of each lane, from the first start to the last end of its steps.
 fn lanes(steps: &StepAlignment, divisors: WorkDivisors) -> ComparisonTable {
     let rows = steps.lanes.iter().map(|lane| {
         let beside = if lane.sub_lane > 0 { ", I/O tiles" } else { "" };
@@ -117,27 +117,27 @@ fn lanes(steps: &StepAlignment, divisors: WorkDivisors) -> ComparisonTable {
     ComparisonTable::new("Lanes", "Length of", rows.collect()).per(divisors)
 }
 
-/// How far the target is behind the source, over a stretch of the source.
+/// Cycles by which the target falls behind the source over a stretch of the source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepDrift {
     /// Cycles of the source.
     pub range: CycleRange,
-    /// Cycles that the target takes more for the steps that start there.
+    /// Additional cycles of the target for the steps that start there.
     pub change: i64,
     /// Steps of the source that start there.
     pub steps: u64,
-    /// How many of them are in the target as well.
+    /// Steps among them that the target has as well.
     pub matched: u64,
 }
 
 /// The difference between the lengths of steps in `window` of the source and of the same steps in
-/// the target, in at most `pieces` stretches. A step that only one report has counts in full; steps
-/// that only the target has count where they come between those of the source, and with its first
-/// and its last step where they come before or behind all of them: over a whole lane, the changes add
-/// up to the difference of the lanes.
+/// the target, in at most `pieces` stretches. A step that only one report has counts in full. Steps
+/// that only the target has count at their position between the steps of the source, or with the
+/// source's first or last step if they come before or after all of them, so that over a whole lane
+/// the changes add up to the difference of the lanes.
 ///
-/// O(pieces log n): the length of many steps is the distance between the starts of the first and the
-/// one behind the last.
+/// O(pieces log n): the length of many steps is the distance between the start of the first step
+/// and the start of the step after the last.
 ///
 /// # Errors
 /// A trace that cannot be read.
@@ -149,7 +149,7 @@ pub fn drift(
     pieces: u32,
 ) -> Result<Vec<StepDrift>, ReportError> {
     let mut touching = source.touching(window)?;
-    // Steps of no cycles at the very end of the lane belong to a window that reaches there.
+    // Steps of zero cycles at the very end of the lane belong to a window that ends there.
     if !touching.is_empty() && window.end >= source.info().range.end {
         touching.end = source.info().steps;
     }
@@ -165,7 +165,7 @@ pub fn drift(
     Ok(drifts)
 }
 
-/// The positions of the target that stand where `position` of the source does.
+/// The position in the target that corresponds to `position` in the source.
 fn matching_target_position(pair: &LanePair, position: u64) -> u64 {
     let at = pair.runs.partition_point(|run| run.source <= position);
     match at.checked_sub(1).map(|at| pair.runs[at]) {

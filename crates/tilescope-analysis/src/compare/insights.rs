@@ -9,7 +9,7 @@ pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "insights",
 
 pub(super) fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(|report| insights(report, sides.numbers))?;
-    // What the rule says on each side.
+    // The finding of the rule on each side.
     let ruled = |found: Vec<InsightFinding>| {
         found.into_iter().map(|of| {
             let thing = ComparedThing::new(of.rule.replace('_', " "), of.sentence).at(of.place);

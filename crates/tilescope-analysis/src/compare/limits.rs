@@ -1,4 +1,5 @@
-//! How limits moved: what the runs achieve, where their cycles go, and what operations waste.
+//! Changes of limits: the figures that the runs achieve, the destinations of their cycles, and the
+//! waste of operations.
 
 use super::comparison_table::{ComparedThing, ComparisonRow, ComparisonTable};
 use super::{ComparedReports, ViewComparison};
@@ -38,7 +39,7 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     Ok([shares, steps].into_iter().chain(of_operations).collect())
 }
 
-/// Shares of the cycles of both runs by where they go.
+/// Shares of the cycles of both runs by waterfall step.
 fn shares(source: &ReportLimits, target: &ReportLimits) -> Vec<ComparisonRow> {
     let share = |of: &ReportLimits, step: WaterfallStep| {
         let run = of.run.as_ref()?;
@@ -51,7 +52,7 @@ fn shares(source: &ReportLimits, target: &ReportLimits) -> Vec<ComparisonRow> {
     rows.filter(|row| !is_nothing(row)).collect()
 }
 
-/// Whether neither side has anything.
+/// True if both sides are zero or missing.
 fn is_nothing(row: &ComparisonRow) -> bool {
     let number =
         |cell: &Option<TableCell>| cell.as_ref().and_then(TableCell::number).unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! What lives when: always-live and other variables, and the liveness walk step by step.
+//! Live memory: always-live and other variables, and the liveness walk step by step.
 
 use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::matched_entities::{variable_table, variables_by_name};
@@ -46,7 +46,7 @@ fn figures(source: &Option<LivenessCurve>, target: &Option<LivenessCurve>) -> Co
     ComparisonTable::new("Liveness", "Figure", rows)
 }
 
-/// Not-always-live bytes at each step of the walk, programs of both side by side.
+/// Not-always-live bytes at each step of the walk, with the programs of both reports side by side.
 fn steps(
     sides: &ComparedReports<'_>,
     source: &Option<LivenessCurve>,

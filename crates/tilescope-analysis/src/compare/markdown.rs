@@ -7,8 +7,8 @@ use crate::gates::GateViolation;
 use crate::markdown::escaped;
 use std::fmt::Write;
 
-/// The page that says what changed, as GitHub's Markdown. Tables have up to `limit` rows, and say how
-/// many more there are.
+/// The overview as GitHub Markdown. Tables have up to `limit` rows, and a note of the number left
+/// out.
 pub fn markdown(page: &ComparisonOverview, limit: usize) -> String {
     let mut text = format!("**{}**\n", escaped(&page.verdict));
     if let Some(note) = &page.normalization.note {
@@ -20,7 +20,7 @@ pub fn markdown(page: &ComparisonOverview, limit: usize) -> String {
     text
 }
 
-/// Gates below such a page, each with why it is violated where it is. Nothing without gates.
+/// Gates to append to such a page, each violated one with its reason. Empty without gates.
 pub fn gates_markdown<'a>(
     gates: impl Iterator<Item = (&'a str, Option<&'a GateViolation>)>,
 ) -> String {
@@ -32,7 +32,7 @@ pub fn gates_markdown<'a>(
         let (mark, why) = match violation {
             None => ("passed", ""),
             Some(violation) => {
-                // The sentence begins with the gate.
+                // The sentence repeats the gate at its start.
                 let why = violation.sentence.strip_prefix(gate).unwrap_or(&violation.sentence);
                 ("**violated**", why)
             }

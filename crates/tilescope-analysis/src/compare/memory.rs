@@ -18,7 +18,7 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     Ok(vec![tree(sides)?, categories(sides)?, variables(sides)?, ipus(sides)?, tiles(sides)?])
 }
 
-/// The tree of details over all tiles, as the memory view shows it.
+/// The tree of details over all tiles, in the layout of the memory view.
 fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| details(report, &[]))?;
     let keyed = |rows: Vec<crate::memory::MemoryTreeRow>| {
@@ -36,7 +36,7 @@ fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
         rows.iter().map(|(path, row)| (path.clone(), sum(row))).collect()
     };
     let (of_source, of_target) = (bytes(&source), bytes(&target));
-    // Both lists are in the order of regions and categories; the merged one is too.
+    // Both lists are in the order of regions and categories, and so is the merged one.
     let mut order: Vec<&(String, crate::memory::MemoryTreeRow)> = Vec::new();
     let mut rest = target.iter().peekable();
     for row in &source {
@@ -115,7 +115,7 @@ fn tiles(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     Ok(numbered("Tiles", "Tile", &source, &target, place))
 }
 
-/// One row per IPU or tile; numbers mean the same in both reports.
+/// One row per IPU or tile; the same number is the same IPU or tile in both reports.
 pub(super) fn numbered<N: Copy + Ord + fmt::Display>(
     title: &'static str,
     what: &'static str,

@@ -10,7 +10,7 @@ use tilescope_report::{ReportError, TrainingPass};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "operations", tables };
 
-/// Columns of the table of operations that are compared, each with the title of its comparison.
+/// Columns of the table of operations that are compared, with the titles of their comparisons.
 const FIGURES: [(&str, &str); 7] = [
     ("elapsed", "Cycles of all IPUs"),
     ("slowest", "Cycles of the slowest tile"),

@@ -1,4 +1,4 @@
-//! What changed, on one page: the result, what explains it, and what was set differently.
+//! The changes on one page: the result, its explanation, and the settings that differ.
 
 use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::cycle_owners::{CycleOwner, ProgramOwners};
@@ -15,25 +15,26 @@ use std::collections::BTreeMap;
 use tilescope_report::units::OperationId;
 use tilescope_report::{Report, ReportError};
 
-/// Rows that explain a difference; what is left is one row more.
+/// The largest number of rows that explain a difference; the others are summed up in one more row.
 const MAX_CONTRIBUTORS: usize = 12;
 
-/// What changed between two reports.
+/// The changes between two reports.
 #[derive(Clone, Debug, Serialize)]
 pub struct ComparisonOverview {
     pub normalization: WorkNormalization,
-    /// What the sides are called.
+    /// The titles of the sides.
     pub sides: [&'static str; 2],
-    /// What it comes to, in sentences.
+    /// The summary, in sentences.
     pub verdict: String,
-    /// Whether the difference is beyond what the model may be wrong; `None` where that is not known.
+    /// The answer to the question of whether the difference exceeds the error of the model; `None`
+    /// if that is not known.
     pub distinction: Option<Distinction>,
-    /// The result, what explains it, what was set differently, and findings that came or went.
-    /// Cycles of activities, operations and steps add up to those of the run.
+    /// The result, its explanation, the settings that differ, and findings that appeared or
+    /// vanished. Cycles of activities, operations and steps add up to those of the run.
     pub tables: Vec<ComparisonTable>,
 }
 
-/// What changed between two reports, on one page.
+/// Summarizes the changes between two reports on one page.
 ///
 /// # Errors
 /// Parts of the files that cannot be read.
@@ -62,8 +63,8 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
     Ok(page)
 }
 
-/// The result and what was set differently, without what explains it: for that both runs are gone
-/// through.
+/// The result and the settings that differ. The explanation is left out, since it has to read both
+/// runs.
 ///
 /// # Errors
 /// Parts of the files that cannot be read.
@@ -74,7 +75,7 @@ pub fn outcome(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Report
     Ok(page)
 }
 
-/// A page with the result, and what was set differently.
+/// A page with the result, and the table of settings that differ.
 fn outcome_and_settings(
     sides: &ComparedReports<'_>,
 ) -> Result<(ComparisonOverview, ComparisonTable), ReportError> {
@@ -91,18 +92,18 @@ fn outcome_and_settings(
             _ => {}
         }
     }
-    // Options in effect repeat what the spec says.
+    // Options in effect repeat settings of the spec.
     let mut seen = std::collections::BTreeSet::new();
     differs.rows.retain(|row| seen.insert(setting(&row.name).to_owned()));
     let distinction = distinction((sides.source, sides.target), &normalization)?;
     let verdict = verdict(&result, distinction);
-    // Costs are a table of their own: words, where the sides cannot be compared.
+    // Costs have a table of their own: its cells are text if the sides cannot be compared.
     let tables = std::iter::once(result).chain(costs).collect();
     let sides = side_titles(sides.source, sides.target);
     Ok((ComparisonOverview { normalization, sides, verdict, distinction, tables }, differs))
 }
 
-/// A figure of memory among others.
+/// Names a figure of memory so that it can stand among others.
 fn of_memory(row: ComparisonRow) -> ComparisonRow {
     match row.name.as_str() {
         "Including gaps" | "Excluding gaps" | "Always live" => {
@@ -117,12 +118,12 @@ fn differences_of(table: ComparisonTable) -> impl Iterator<Item = ComparisonRow>
     table.rows.into_iter().filter(|row| !row.is_same())
 }
 
-/// The last part of a key: `options.gradient_accumulation` is an option of that name.
+/// The last part of a key: that of `options.gradient_accumulation` is the option's name.
 fn setting(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
-/// What became faster or slower, and what takes more memory.
+/// States whether the target became faster or slower, and whether it takes more memory.
 fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String {
     let row = |name: &str| {
         let mut named = result.rows.iter().filter(|row| row.name.starts_with(name));
@@ -152,7 +153,7 @@ fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String
     [Some(time), unsure, memory, over].into_iter().flatten().collect()
 }
 
-/// Whether a difference of cycles is beyond what the model may be wrong.
+/// States whether a difference of cycles exceeds the error of the model.
 fn doubt(Distinction { change, distinguishable, one_program }: Distinction) -> String {
     let percent = |share: f64| format!("{:+.1} %", share * 100.0);
     let [low, high] = [change.low, change.high].map(percent);
@@ -185,7 +186,7 @@ fn comparison_words(row: &ComparisonRow, subject: &str, what: &str) -> String {
     }
 }
 
-/// Cycles of both sides, and where they can be seen.
+/// Cycles of both sides, and their location in a view.
 #[derive(Default)]
 struct OwnedCycles {
     source: Option<u64>,
@@ -193,7 +194,7 @@ struct OwnedCycles {
     operations: [Option<OperationId>; 2],
 }
 
-/// Cycles by operation as a mean over lanes: with what belongs to none, and idle time, they are the
+/// Cycles by operation as a mean over lanes: with cycles of no operation and idle time they are the
 /// run.
 fn operations(
     sides: &ComparedReports<'_>,

@@ -1,4 +1,4 @@
-//! The compiled program: nodes of each kind, and programs that only one report has.
+//! The compiled program: nodes by kind, and programs that only one report has.
 
 use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::program_pairs::{ProgramPair, compared_program};

@@ -1,4 +1,4 @@
-//! Machine, graph, memory, run and options at a glance.
+//! Machine, graph, memory, run and options in brief.
 
 use super::comparison_table::{ComparedThing, ComparisonRow, ComparisonTable};
 use super::{ComparedReports, ViewComparison, WorkDivisors};
@@ -9,12 +9,12 @@ use tilescope_report::units::Bytes;
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "summary", tables };
 
-/// The table of energy and cost, which the overview has too.
+/// Title of the table of energy and cost, which the overview has too.
 pub(super) const ENERGY_AND_COST: &str = "Energy and cost";
 
 /// Values of a report by name.
 type SummaryFigure = (&'static str, Option<TableCell>);
-/// A title, and what stands below it.
+/// A section: its title and the function that reads its figures.
 type SummarySection = (&'static str, fn(&ReportSummary) -> Vec<SummaryFigure>);
 
 pub(super) fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
@@ -50,7 +50,8 @@ pub(super) fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>
     Ok(tables)
 }
 
-/// Figures that grow with the work of a run are told per unit of it, which their name says.
+/// Gives figures that grow with the work of a run per unit of work, and adds the unit to their
+/// names.
 fn of_work(row: ComparisonRow, divisors: WorkDivisors) -> ComparisonRow {
     if !["Cycles", "Seconds", "Steps"].contains(&row.name.as_str()) {
         return row;
@@ -61,7 +62,7 @@ fn of_work(row: ComparisonRow, divisors: WorkDivisors) -> ComparisonRow {
 }
 
 impl ComparisonRow {
-    /// A row that neither report has a value for.
+    /// Creates a row without values.
     fn named(name: &str) -> Self {
         Self::new(name, None, None)
     }
@@ -112,7 +113,7 @@ fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
     ]
 }
 
-/// Per million samples, so that runs of any length compare.
+/// Energy and cost per million samples, so that runs of any length can be compared.
 fn energy_and_cost(of: &ReportSummary) -> Vec<SummaryFigure> {
     let real = |value: Option<f64>| value.map(TableCell::Real);
     let (energy, cost) = (of.energy.as_ref(), of.cost.as_ref());
@@ -128,8 +129,8 @@ fn energy_and_cost(of: &ReportSummary) -> Vec<SummaryFigure> {
 const CURRENCY: &str = "Currency";
 const MONEY: [&str; 2] = ["Price per hour", "Cost per million samples"];
 
-/// Energy and money without differences of what cannot be compared: a side that is not known, or
-/// another currency. What both sides say stands as words then.
+/// Energy and cost, without differences if they cannot be compared because a side is unknown or the
+/// currencies differ. The values of both sides become text then.
 fn like_costs(table: ComparisonTable) -> ComparisonTable {
     let currencies = table.rows.iter().find(|row| row.name == CURRENCY);
     let currencies_differ = currencies.is_some_and(|row| !row.is_same());
@@ -165,13 +166,13 @@ fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {
     ]
 }
 
-/// Options in effect that differ in anything, and those that do not behind them.
+/// Options in effect, those that differ first.
 fn options(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| report.options())?;
     Ok(key_value_table("Options", "Option", source, target))
 }
 
-/// Lines of the specs the reports were made from, key by key.
+/// Settings of the specs that the reports were made from, key by key.
 fn spec(sides: &ComparedReports<'_>) -> ComparisonTable {
     let keys = |report: &tilescope_report::Report| {
         let parsed = report.spec().and_then(|text| text.parse::<toml::Table>().ok());
@@ -192,7 +193,7 @@ fn spec(sides: &ComparedReports<'_>) -> ComparisonTable {
     key_value_table("Spec", "Key", keys(sides.source), keys(sides.target))
 }
 
-/// Keys with words; what differs first.
+/// Keys with their values as text, those that differ first.
 fn key_value_table(
     title: &'static str,
     column: &'static str,

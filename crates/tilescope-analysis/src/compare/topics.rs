@@ -19,7 +19,7 @@ struct TopicRow {
     of_run: bool,
 }
 
-/// Bars of every topic, and tables that no view compares.
+/// Bars of every topic, and tables that no other comparison has.
 fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let per = sides.normalization()?.divisors();
     let mut tables = Vec::new();
@@ -60,7 +60,7 @@ fn by_name(rows: Vec<TopicRow>) -> impl Iterator<Item = (String, TopicRow)> {
     rows.into_iter().map(|row| (row.name.clone(), row))
 }
 
-/// Lengths of bars; other figures have no rows.
+/// Lengths of bars; figures without bars have no rows.
 fn bars(figure: &Figure) -> Vec<TopicRow> {
     let mut rows = Vec::new();
     for bar in &figure.marks.bars {
@@ -77,7 +77,7 @@ fn bars(figure: &Figure) -> Vec<TopicRow> {
     rows
 }
 
-/// Numbers of a table, each named by the words of its row and the head of its column.
+/// Numbers of a table, each named by the text of its row and the title of its column.
 fn cells(table: &DataTable) -> Vec<TopicRow> {
     let mut rows = Vec::new();
     for row in &table.rows {

@@ -1,4 +1,4 @@
-//! Everything in a report that has a name.
+//! Catalogue of all named entities of a report.
 
 use super::query::SearchList;
 use crate::report_variables::first_variables;
@@ -10,26 +10,26 @@ use tilescope_report::units::{
 };
 use tilescope_report::{ProgramKind, Report, ReportError};
 
-/// Most variables that are looked through.
+/// The largest number of variables in a catalogue.
 pub(super) const MAX_VARIABLES: usize = 1_000_000;
 
-/// Something that can be found.
+/// An entity that can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SearchEntity {
-    /// The executed steps of one kind of a program.
+    /// The executed steps of a program, of one kind.
     Steps(ProgramId, ProgramKind),
     /// A node of the compiled program.
     Program(ProgramId),
     /// An operation of the model.
     Operation(OperationId),
     Variable(VariableId),
-    /// A variable that holds data of the model.
+    /// A variable with data of the model.
     Tensor(VariableId),
     VertexType(VertexTypeId),
 }
 
 impl SearchEntity {
-    /// The list it is in.
+    /// The list that it belongs to.
     pub fn source(self) -> SearchList {
         match self {
             Self::Steps(..) => SearchList::Steps,
@@ -52,40 +52,40 @@ impl SearchEntity {
     }
 }
 
-/// A named thing, with the figures that are the same for every query.
+/// A named entity, with the figures that do not depend on the query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CatalogueItem {
     pub thing: SearchEntity,
     pub name: String,
-    /// What kind of thing: a program kind, an operation's kind, a memory category.
+    /// A program kind, an operation's kind, or a memory category.
     pub kind: String,
-    /// Its IPU, where it has one only.
+    /// Its IPU, if it has exactly one.
     pub ipu: Option<IpuId>,
-    /// Executions of a program, of an operation's most frequent program; tiles of a variable;
+    /// Executions of a program, or of an operation's most frequent program; tiles of a variable;
     /// instances of a vertex type.
     pub count: u64,
-    /// Cycles of all executions, added over IPUs.
+    /// Cycles of all executions, summed over IPUs.
     pub cycles: Option<Cycles>,
-    /// Bytes: moved by all executions; of a variable, over all tiles; of a vertex type's code and
-    /// state.
+    /// Bytes moved by all executions; bytes of a variable over all tiles; bytes of a vertex type's
+    /// code and state.
     pub bytes: Option<Bytes>,
 }
 
-/// All named things of a report.
+/// All named entities of a report.
 #[derive(Debug)]
 pub struct SearchCatalogue {
-    /// They, in the order of [`SearchList::ALL`] and of their ids.
+    /// The entities, in the order of [`SearchList::ALL`] and of their ids.
     pub items: Vec<CatalogueItem>,
     /// Executions of programs, by IPU.
     pub runs: ProgramRuns,
-    /// True if there are more variables, which are not among the items.
+    /// True if there are further variables, which are not among the items.
     pub more_variables: bool,
     /// Programs of each operation.
     pub(super) programs: BTreeMap<OperationId, Vec<ProgramId>>,
 }
 
 impl SearchCatalogue {
-    /// Reads the names, and sums the trace up.
+    /// Reads the names, and sums up the trace.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.

@@ -1,4 +1,4 @@
-//! Matching a query against everything that has a name.
+//! Matching of a query against all named entities.
 
 use super::catalogue::{CatalogueItem, MAX_VARIABLES, SearchCatalogue, SearchEntity};
 use super::parse::regex;
@@ -21,32 +21,32 @@ pub struct SearchTotals {
     pub things: u64,
     /// Sum of their counts.
     pub count: u64,
-    /// Sum of their cycles, where they have any.
+    /// Sum of their cycles; entities without cycles count as 0.
     pub cycles: Cycles,
-    /// Sum of their bytes, where they have any.
+    /// Sum of their bytes; entities without bytes count as 0.
     pub bytes: Bytes,
 }
 
 /// The results of a query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchResults {
-    /// The things, list by list, the dearest first. Steps count as far as they match.
+    /// The entities by list, the most expensive first. Steps count if they match.
     pub hits: Vec<CatalogueItem>,
     /// Sums by list; lists without a hit are left out.
     pub totals: BTreeMap<SearchList, SearchTotals>,
-    /// True if there are variables that were not looked through.
+    /// True if there are variables that were not searched.
     pub more_variables: bool,
 }
 
 impl SearchResults {
-    /// Says of what they are, where that is not all of the report.
+    /// The sentence that states the limit on searched variables.
     pub fn words_of_more_variables(&self) -> String {
         let most = grouped(MAX_VARIABLES as u64);
         format!("Of the first {most} variables only; more may match.")
     }
 }
 
-/// Everything that a query asks for.
+/// Finds all matches of a query.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -87,8 +87,8 @@ pub fn find(
     Ok(SearchResults { hits, totals, more_variables: all.more_variables })
 }
 
-/// The figures of one list of results, of each single step or of each thing: what statistics are
-/// made of. Steps are those of `found`, on the IPUs and within the bounds of `query`.
+/// The figures of one list of results, per single step or per entity, as the input of statistics.
+/// Steps are those of `found`, on the IPUs and within the limits of `query`.
 ///
 /// # Errors
 /// A trace that cannot be read.
@@ -112,7 +112,7 @@ pub fn values(
         tests: &tests,
         wanted: &wanted,
         amount,
-        // Few steps are looked at one by one, so that every figure of them is exact.
+        // Short traces are read step by step, so that every figure is exact.
         single: is_short(&trace),
         values,
     };
@@ -120,7 +120,7 @@ pub fn values(
     Ok(collector.values)
 }
 
-/// Steps of one kind of a program.
+/// Steps of a program of one kind.
 type StepsOfProgram = (ProgramId, ProgramKind);
 
 fn steps_of(item: &CatalogueItem) -> Option<StepsOfProgram> {
@@ -130,7 +130,7 @@ fn steps_of(item: &CatalogueItem) -> Option<StepsOfProgram> {
     }
 }
 
-/// Hands the steps of the IPUs that a query allows to a visitor.
+/// Passes the steps on the IPUs that a query allows to a visitor.
 fn visit(
     trace: &Trace,
     tests: &QueryMatcher<'_>,
@@ -142,12 +142,12 @@ fn visit(
         .try_for_each(|lane| lane.visit_steps(visitor))
 }
 
-/// Takes the figures of steps that match.
+/// Collects the figures of matching steps.
 struct StepValueCollector<'a> {
     tests: &'a QueryMatcher<'a>,
     wanted: &'a HashSet<StepsOfProgram>,
     amount: QueryAmount,
-    /// Whether steps are taken one by one only.
+    /// True if steps are read one by one only.
     single: bool,
     values: ValueDistribution,
 }
@@ -182,7 +182,7 @@ impl StepVisitor for StepValueCollector<'_> {
     }
 }
 
-/// Sums over the steps that match, by program and kind.
+/// Sums over the matching steps, by program and kind.
 fn step_sums(
     report: &Report,
     all: &SearchCatalogue,
@@ -207,10 +207,10 @@ fn step_sums(
     Ok(sums)
 }
 
-/// Adds up the steps that match.
+/// Sums up matching steps.
 struct StepSumCollector<'a> {
     tests: &'a QueryMatcher<'a>,
-    /// By those that are wanted.
+    /// Sums of the requested programs and kinds.
     sums: HashMap<StepsOfProgram, ProgramRunTotals>,
 }
 
@@ -226,7 +226,7 @@ impl StepVisitor for StepSumCollector<'_> {
     }
 
     fn take_step(&mut self, step: &LaneStep) {
-        // First what costs less than to look its program up.
+        // This test is cheaper than the lookup of the program.
         if !self.tests.step(step) {
             return;
         }
@@ -237,7 +237,7 @@ impl StepVisitor for StepSumCollector<'_> {
     }
 }
 
-/// A pattern made ready to be matched often.
+/// A compiled pattern.
 enum PatternMatcher {
     Contains(String),
     Equals(String),
@@ -249,7 +249,8 @@ impl PatternMatcher {
         match pattern {
             TextPattern::Contains(text) => Self::Contains(text.to_lowercase()),
             TextPattern::Equals(text) => Self::Equals(text.clone()),
-            // The parser has compiled it before; text made by hand is taken as it is.
+            // The parser has compiled it before; if it does not compile, it is matched as plain
+            // text.
             TextPattern::Regex(text) => {
                 regex(text).map_or_else(|_| Self::Equals(text.clone()), Self::Regex)
             }
@@ -266,14 +267,14 @@ impl PatternMatcher {
     }
 }
 
-/// Whether ASCII `text` holds `wanted`, which is in lower case: the same as comparing in lower
-/// case, without a copy for every name.
+/// True if ASCII `text` contains `wanted`, which is in lower case. Equivalent to a comparison in
+/// lower case, without a copy of every name.
 fn holds_ascii(text: &str, wanted: &str) -> bool {
     let (text, wanted) = (text.as_bytes(), wanted.as_bytes());
     wanted.is_empty() || text.windows(wanted.len()).any(|part| part.eq_ignore_ascii_case(wanted))
 }
 
-/// The terms of a query, by what they ask.
+/// The terms of a query, by kind of condition.
 struct QueryMatcher<'q> {
     terms: Vec<(&'q QueryTerm, Option<PatternMatcher>)>,
 }
@@ -289,7 +290,7 @@ impl<'q> QueryMatcher<'q> {
         Self { terms: query.terms.iter().map(|term| (term, matcher(term))).collect() }
     }
 
-    /// Whether name, kind and list of a thing are right.
+    /// True if the name, kind and list of an entity match.
     fn names(&self, item: &CatalogueItem) -> bool {
         self.terms.iter().all(|(term, matcher)| {
             let matches = |text| matcher.as_ref().is_none_or(|matcher| matcher.matches(text));
@@ -305,7 +306,8 @@ impl<'q> QueryMatcher<'q> {
         })
     }
 
-    /// Whether the figures of a thing are right; it must have those that are asked for.
+    /// True if the figures of an entity match the conditions on `which` amounts; missing figures do
+    /// not match.
     fn amounts(&self, item: &CatalogueItem, which: &[QueryAmount]) -> bool {
         self.conditions().filter(|(_, amount, ..)| which.contains(amount)).all(
             |(negated, amount, comparison, limit)| {
@@ -315,12 +317,12 @@ impl<'q> QueryMatcher<'q> {
         )
     }
 
-    /// Whether there are conditions on single steps.
+    /// True if there are conditions on single steps.
     fn of_steps(&self) -> bool {
         self.conditions().any(|(_, amount, ..)| amount != QueryAmount::Count)
     }
 
-    /// Whether a single step's figures are right.
+    /// True if the figures of a single step match.
     fn step(&self, step: &LaneStep) -> bool {
         self.conditions().all(|(negated, amount, comparison, limit)| {
             let value = match amount {
@@ -332,8 +334,8 @@ impl<'q> QueryMatcher<'q> {
         })
     }
 
-    /// Whether each of these steps has the right figures: `Some(true)` if all have, `Some(false)` if
-    /// none has, `None` where it differs or is not known.
+    /// The result for all steps of these totals: `Some(true)` if all match, `Some(false)` if none
+    /// does, `None` if some may.
     fn all_steps(&self, totals: &ProgramStepTotals) -> Option<bool> {
         let mut all = Some(true);
         for (negated, amount, comparison, limit) in self.conditions() {
@@ -376,17 +378,17 @@ fn figure(item: &CatalogueItem, amount: QueryAmount) -> Option<u64> {
     }
 }
 
-/// A term on places, and what lies there.
+/// A term on locations, and the entities there.
 struct LocationFilter {
     negated: bool,
-    /// IPUs, of a term on IPUs.
+    /// IPUs of a term on IPUs.
     ipus: Option<Vec<NumberRange>>,
     variables: HashSet<VariableId>,
     programs: HashSet<ProgramId>,
     vertices: HashSet<VertexTypeId>,
 }
 
-/// The tiles left by terms on IPUs and tiles.
+/// The tiles that remain after terms on IPUs and tiles.
 struct LocationFilters<'a> {
     all: &'a SearchCatalogue,
     terms: Vec<LocationFilter>,
@@ -424,7 +426,7 @@ impl<'a> LocationFilters<'a> {
     }
 
     fn is_at(&self, place: &LocationFilter, item: &CatalogueItem) -> bool {
-        // Of what an IPU does, only compute sets and exchanges are known tile by tile.
+        // Of the work of an IPU, only compute sets and exchanges are known tile by tile.
         let on_ipu = |ipu: IpuId| place.ipus.as_ref().is_some_and(|spans| holds(spans, ipu.0));
         match item.thing {
             SearchEntity::Variable(id) | SearchEntity::Tensor(id) => place.variables.contains(&id),

@@ -1,5 +1,5 @@
-//! Gates: what must not be true of a report beside the one it is compared with, for jobs that fail
-//! when cycles or memory grow.
+//! Gates: conditions that must not hold for a report beside the one it is compared with, for jobs
+//! that fail if cycles or memory grow.
 //!
 //! ```text
 //! gate   = figure ( ">" | ">=" | "<" | "<=" | "==" ) limit
@@ -7,12 +7,12 @@
 //! limit  = [ "+" | "-" ] number [ unit ]
 //! ```
 //!
-//! A limit without a sign is a value of the target, as `summary` prints it. One with a sign is a
-//! change against the source, `%` of it or in the figure's own unit; changes of figures that grow
-//! with how much a run works on are told per unit of work, as comparisons tell them.
+//! A limit without a sign is a value of the target, as printed by `summary`. A limit with a sign is
+//! a change against the source, as a `%` of it or in the figure's own unit; changes of figures that
+//! grow with the amount of work of a run are per unit of work, as in comparisons.
 //!
-//! A gate is violated where it is true, and where it cannot be judged: a figure that a report does
-//! not have is no reason to pass. Only a change of what neither report has is none.
+//! A gate is violated if it holds, and also if it cannot be evaluated: a missing figure is no
+//! reason to pass. The only exception is a change of a figure that neither report has.
 
 mod figures;
 mod parse;
@@ -28,18 +28,18 @@ use crate::summary::{ReportSummary, summary};
 use serde::Serialize;
 use tilescope_report::{Report, ReportError};
 
-/// Paths of all figures that gates can name: in them `*` stands for a number, `{category}` and
-/// `{region}` for names of memory.
+/// Paths of all figures that gates can name, in which `*` is a number, and `{category}` and
+/// `{region}` are names of memory.
 pub fn figure_paths() -> impl Iterator<Item = &'static str> {
     figures::FIGURES.iter().map(|figure| figure.path)
 }
 
-/// Short names of what is gated most, and the figures they stand for.
+/// Short names of the most common figures, with their paths.
 pub fn short_names() -> impl Iterator<Item = (&'static str, &'static str)> {
     figures::SHORT_NAMES.into_iter()
 }
 
-/// The figures of a summary with their dotted paths, as its JSON has them.
+/// The figures of a summary with their dotted paths in its JSON.
 pub(crate) fn summary_values(of: &ReportSummary) -> Vec<(String, serde_json::Number)> {
     numbers(serde_json::to_value(of).unwrap_or_default(), "")
 }
@@ -68,28 +68,28 @@ fn numbers(of: serde_json::Value, path: &str) -> Vec<(String, serde_json::Number
     values
 }
 
-/// What a figure is compared with.
+/// The limit of a gate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GateLimit {
     /// A value of the target.
     Value(f64),
-    /// Target less source.
+    /// Target minus source.
     Change(f64),
-    /// Target less source, as a share of the source: 0.02 for `+2%`.
+    /// Target minus source, as a share of the source: 0.02 for `+2%`.
     RelativeChange(f64),
 }
 
-/// What must not be true.
+/// A condition that must not hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gate {
-    /// As it was written.
+    /// The gate as the user wrote it.
     text: String,
     figure: NamedFigure,
     comparison: LimitComparison,
     limit: GateLimit,
 }
 
-/// Figures that are predicted, and where a summary has their bands.
+/// Predicted figures, and the paths of their bands in a summary.
 const BANDED_FIGURES: [(&str, &str); 4] = [
     ("execution.total_cycles", "confidence.cycles"),
     ("execution.seconds", "confidence.seconds"),
@@ -106,32 +106,32 @@ fn value_at(summary: &serde_json::Value, path: &str) -> Option<f64> {
     path.split('.').try_fold(summary.clone(), |of, name| part(&of, name))?.as_f64()
 }
 
-/// A gate that is not passed.
+/// A violated gate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GateViolation {
-    /// The gate as it was written.
+    /// The gate as the user wrote it.
     pub gate: String,
     /// Path of its figure in `summary --json`.
     pub figure: String,
-    /// What its values are told per; `None` for figures as the summary prints them.
+    /// The unit of work of its values; `None` for figures as printed by the summary.
     pub per: Option<&'static str>,
-    /// The figure of the source; `None` where it has none.
+    /// The figure of the source; `None` if it has none.
     pub source: Option<f64>,
-    /// The figure of the target; `None` where it has none.
+    /// The figure of the target; `None` if it has none.
     pub target: Option<f64>,
-    /// What is the matter, in a sentence.
+    /// The violation as a sentence.
     pub sentence: String,
 }
 
-/// Values of two reports, as gates see them.
+/// Values of two reports, as used by gates.
 struct GatedReports {
     source: serde_json::Value,
     target: serde_json::Value,
     normalization: WorkNormalization,
 }
 
-/// Gates that a target does not pass beside its source, in their order. Figures of the run are told
-/// as `normalization` says.
+/// Gates that the target violates beside its source, in their order. Figures of the run are per
+/// unit of `normalization`.
 ///
 /// # Errors
 /// Parts of the files that cannot be read.
@@ -152,7 +152,7 @@ pub fn violations(
 }
 
 impl Gate {
-    /// The gate as it was written.
+    /// The gate as the user wrote it.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -211,7 +211,7 @@ impl Gate {
 
     /// The figure of a summary.
     fn value(&self, summary: &serde_json::Value) -> Option<f64> {
-        // Categories of which a program has nothing are not in its summary.
+        // A summary leaves out categories that are zero.
         let absent = self.figure.is_zero_where_absent().then_some(0.0);
         value_at(summary, self.figure()).or(absent)
     }
@@ -222,7 +222,7 @@ impl Gate {
         per: Option<&'static str>,
     ) -> Option<String> {
         let change = after - before;
-        // Whatever comes where there was nothing is more than any percentage of that.
+        // Any growth from zero exceeds every percentage.
         let share = match change {
             0.0 => 0.0,
             change if before == 0.0 => f64::INFINITY.copysign(change),
@@ -249,7 +249,7 @@ impl Gate {
         is_violated.then(|| format!("{way}{percent}{per}, from {before} to {after}"))
     }
 
-    /// What is said of a side that does not have the figure.
+    /// The sentence for a side that lacks the figure.
     fn missing(&self, side: &str) -> String {
         let path = self.figure();
         let why = if path.starts_with("execution.") { ": it was not executed" } else { "" };

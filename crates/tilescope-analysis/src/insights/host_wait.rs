@@ -1,4 +1,4 @@
-//! IPUs that wait for the host to be ready.
+//! Waits of IPUs for the host.
 
 use super::insight_facts::{activity, largest};
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject};
@@ -15,20 +15,20 @@ pub(crate) const RULE: InsightRule = InsightRule {
     find,
 };
 
-/// Smaller shares are the price of talking at all.
+/// Smaller shares are an unavoidable cost of communication.
 const MIN_SHARE: f64 = 0.02;
 
-/// The key of the micro-batches that the host prepares ahead.
+/// The key of the number of micro-batches that the host prepares ahead.
 const DEPTH: &str = "options.prefetch_depth";
 
-/// Whether a program waits for the host.
+/// True if a program waits for the host.
 pub(crate) fn waits(program: &ProgramNode) -> bool {
     program.kind == ProgramKind::StreamCopyBegin && activity(program) == StepActivity::Host
 }
 
-/// Share of the run in which the IPU that waits most is held up in StreamCopyBegin by a host that is
-/// not ready, and that IPU. Every copy begins with a handshake, however ready the host is: the
-/// shortest of them is no wait.
+/// The largest share of the run that any IPU waits in StreamCopyBegin for a host that is not ready,
+/// and that IPU. Every copy begins with a handshake, even if the host is ready, so the shortest one
+/// does not count as a wait.
 pub(crate) fn waiting_share(facts: &InsightFacts) -> Option<(RunShare, IpuId)> {
     let begins = facts.programs_that(waits);
     let runs = facts.runs.as_ref()?;

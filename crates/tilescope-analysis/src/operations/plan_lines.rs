@@ -1,4 +1,4 @@
-//! The planner's choice, as lines to read.
+//! The planner's choice, as lines of text.
 
 use crate::json::{self, JsonLine};
 use tilescope_report::units::Cycles;
@@ -7,12 +7,12 @@ use tilescope_report::units::Cycles;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanLine {
     pub line: JsonLine,
-    /// The value, where it is a number of cycles of a phase.
+    /// The value, if it is a number of cycles of a phase.
     pub cycles: Option<Cycles>,
 }
 
-/// The planner's choice, line by line; estimated phases without cycles are left out. What is not
-/// JSON is one line.
+/// The planner's choice, line by line; estimated phases without cycles are left out. Text other
+/// than JSON becomes a single line.
 pub fn plan_lines(plan: &str) -> Vec<PlanLine> {
     let plain = |_| vec![JsonLine { depth: 0, name: "Plan".to_owned(), value: plan.to_owned() }];
     let lines = json::lines(plan).unwrap_or_else(plain);

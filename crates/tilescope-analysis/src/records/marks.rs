@@ -1,4 +1,4 @@
-//! `marks` of a report that has them as compressed columns.
+//! The table `marks` of a report that stores marks as compressed columns.
 
 use super::kept_rows::kept;
 use super::packed_rows::{PackedRow, PackedRows};
@@ -12,7 +12,7 @@ use tilescope_report::units::CycleRange;
 use tilescope_report::{MarkFilter, PackedMarks, Report, ReportError, TraceMark};
 use tilescope_vtab::RowEstimate;
 
-/// `marks`
+/// The table `marks`.
 pub(super) const TABLE: RecordTable = RecordTable {
     name: "marks",
     about: "a stretch of the trace with a meaning",
@@ -38,7 +38,7 @@ fn estimate(run: &RecordReader, asked: BoundColumns) -> RowEstimate {
         * asked.share(IPU, 1.0 / lanes)
         * asked.share(FIRST_CYCLE, 0.001)
         * asked.share(END_CYCLE, 0.001);
-    // A slot of a pipeline has some dozens of steps.
+    // A slot of a pipeline has a few dozen steps.
     RowEstimate { rows: (bars / 50.0 * share).max(1.0), unique: false }
 }
 
@@ -58,7 +58,7 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, _: WantedColumns) -> FoundR
             |bounds: &std::ops::RangeInclusive<i64>| *bounds.start() <= to && from <= *bounds.end();
         let on = match chunk.ipu {
             Some(of) => ipu.contains(&i64::from(of.0)),
-            // NULL is within no bounds.
+            // NULL is outside all bounds.
             None => ipu == (i64::MIN..=i64::MAX),
         };
         let of_kind = kind.is_none_or(|kind| kind == chunk.kind.name());
@@ -70,7 +70,7 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, _: WantedColumns) -> FoundR
     Ok(Box::new(PackedRows::<MarkRow>::of(run, chunks)))
 }
 
-/// The marks of a selection by their start, with rows or without.
+/// The marks of a selection by start cycle, from rows or compressed columns.
 fn selected(report: &Report, selection: &RowSelection) -> Result<Vec<MarkRow>, ReportError> {
     let mut marks = Vec::new();
     if report.has_columns() {

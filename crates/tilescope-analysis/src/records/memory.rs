@@ -9,7 +9,7 @@ use tilescope_report::{
     LivenessStep, MemoryCategory, Report, ReportError, TileMemory, Variable, VariableFilter,
 };
 
-/// `memory_by_tile`
+/// The table `memory_by_tile`.
 pub(crate) const MEMORY_BY_TILE: RecordTable = RecordTable::whole(
     "memory_by_tile",
     "memory of a tile",
@@ -22,7 +22,7 @@ pub(crate) const MEMORY_BY_TILE: RecordTable = RecordTable::whole(
 struct TileRow {
     tile: TileId,
     ipu: Option<u32>,
-    /// Column and row on the floor plan.
+    /// Column and row in the floor plan.
     place: Option<(usize, usize)>,
     memory: TileMemory,
     /// Bytes of each category.
@@ -79,7 +79,7 @@ fn tile_table(rows: Vec<TileRow>) -> DataTable {
     }
 }
 
-/// `variables`
+/// The table `variables`.
 pub(super) const VARIABLES: RecordTable = RecordTable::paged(
     "variables",
     "a variable with its lifetime, over all tiles",
@@ -89,8 +89,7 @@ pub(super) const VARIABLES: RecordTable = RecordTable::paged(
         let after = after.and_then(|id| u32::try_from(id).ok()).map(VariableId);
         let mut filter = VariableFilter { tiles: selection.tiles, category: None, after, limit };
         if selection.tiles.is_some() || selection.ipus.is_some() {
-            // Each page would look for the tiles of all variables, and may be left with none of its
-            // own.
+            // Each page would search the tiles of all variables, and might end up empty.
             filter.limit = usize::MAX;
         }
         let mut rows = report.variables(&filter)?;
@@ -124,7 +123,7 @@ fn variable_table(rows: &[(VariableId, Variable)]) -> DataTable {
     }
 }
 
-/// `liveness_steps`
+/// The table `liveness_steps`.
 pub(crate) const LIVENESS_STEPS: RecordTable = RecordTable::whole(
     "liveness_steps",
     "a step of the walk over the compiled program, with the bytes live at it",

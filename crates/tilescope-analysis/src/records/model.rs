@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tilescope_report::units::{ComputeSetId, IpuId, OperationId, ProgramId, TileRuns};
 use tilescope_report::{ComputeSet, ModelOperation, ProgramNode, Report, ReportError};
 
-/// `programs`
+/// The table `programs`.
 pub(super) const PROGRAMS: RecordTable = RecordTable::whole(
     "programs",
     "a node of the compiled program",
@@ -43,12 +43,12 @@ fn program_table(rows: Vec<(ProgramId, &ProgramNode, Option<ProgramId>)>) -> Dat
     }
 }
 
-/// True for rows of no IPU, and of one that is asked for.
+/// True for rows without an IPU, and for rows of a selected one.
 fn is_on(ipu: Option<IpuId>, selection: &RowSelection) -> bool {
     ipu.is_none_or(|ipu| selection.has_ipu(ipu))
 }
 
-/// `compute_set_totals`
+/// The table `compute_set_totals`.
 pub(super) const COMPUTE_SET_TOTALS: RecordTable = RecordTable::whole(
     "compute_set_totals",
     "a compute set with its cycles and vertices, over all tiles",
@@ -78,7 +78,7 @@ fn compute_set_table(rows: &[(ComputeSetId, ComputeSet)]) -> DataTable {
     }
 }
 
-/// `exchange_totals`
+/// The table `exchange_totals`.
 pub(crate) const EXCHANGE_TOTALS: RecordTable = RecordTable::whole(
     "exchange_totals",
     "traffic and code of a program that moves data, over all tiles",
@@ -86,7 +86,7 @@ pub(crate) const EXCHANGE_TOTALS: RecordTable = RecordTable::whole(
     |report, _| Ok(exchange_code::programs(&programs(report, &[])?)),
 );
 
-/// `operations`
+/// The table `operations`.
 pub(super) const OPERATIONS: RecordTable = RecordTable::whole(
     "operations",
     "an operation of the model",
@@ -120,7 +120,7 @@ fn operation_table(rows: Vec<(OperationId, &ModelOperation)>) -> DataTable {
     }
 }
 
-/// `operation_inputs`
+/// The table `operation_inputs`.
 pub(super) const OPERATION_INPUTS: RecordTable = RecordTable::whole(
     "operation_inputs",
     "an operation that reads results of an earlier one",

@@ -9,7 +9,7 @@ use crate::table;
 use tilescope_report::units::Bytes;
 
 impl SeriesFigure {
-    /// Its path with what it is told per: `execution.total_cycles (per sample)`.
+    /// Its path with the unit of work: `execution.total_cycles (per sample)`.
     pub fn title(&self, series: &ReportSeries, telling: SeriesTelling) -> String {
         let path = self.figure.path();
         match self.figure.is_of_run() {
@@ -27,7 +27,7 @@ impl SeriesFigure {
         .without_sum()
     }
 
-    /// True if some run says what the model may be wrong about it.
+    /// True if at least one run has an error band for it.
     pub(super) fn is_banded(&self) -> bool {
         self.expected.iter().any(Option::is_some)
     }
@@ -41,7 +41,7 @@ impl SeriesFigure {
         band.ends(|value| self.figure.quantity().text(round(value)))
     }
 
-    /// A value of it as a table shows it.
+    /// A value of the figure as a table cell.
     fn cell(&self, value: Option<f64>) -> TableCell {
         let Some(value) = value else { return TableCell::Missing };
         let whole = (value.fract() == 0.0 && (0.0..1e15).contains(&value)).then_some(value as u64);
@@ -54,15 +54,15 @@ impl SeriesFigure {
     }
 }
 
-/// Most runs that have a column each where there is no room to move.
+/// The largest number of runs with a column each in narrow output.
 const MAX_COLUMNS: usize = 6;
 
-/// A table of a page, and what is to be said below it.
+/// A table of a page with its title, and a note below it.
 pub type PageTable = (&'static str, DataTable, Option<String>);
 
 impl ReportSeries {
-    /// What texts show: runs, where figures change, and operations, of which there are at most `limit`
-    /// and their total.
+    /// The tables for text output: runs, lasting changes, and at most `limit` operations with their
+    /// total.
     pub fn page(&self, telling: SeriesTelling, limit: usize) -> Vec<PageTable> {
         let mut page = vec![
             ("Runs", self.runs_table(telling), None),
@@ -89,7 +89,8 @@ impl ReportSeries {
         page
     }
 
-    /// [`ReportSeries::operations_table`] where there is no room for a column of each of many runs.
+    /// [`ReportSeries::operations_table`] for narrow output, without a column for each of many
+    /// runs.
     pub fn operations_where_narrow(&self, telling: SeriesTelling) -> DataTable {
         let all = self.operations_table(telling);
         match self.is_narrow() {
@@ -98,12 +99,12 @@ impl ReportSeries {
         }
     }
 
-    /// Whether each run has a column of its own also where there is no room to move.
+    /// True if each run can have its own column in narrow output.
     pub fn is_narrow(&self) -> bool {
         self.runs.len() <= MAX_COLUMNS
     }
 
-    /// Operations of many runs: the baseline, the last run, and the least and most of all.
+    /// Operations of many runs: the baseline, the last run, and the least and most of all runs.
     fn operations_in_short(&self, all: &DataTable, telling: SeriesTelling) -> DataTable {
         let columns = vec![
             all.columns[0].clone(),
@@ -129,7 +130,7 @@ impl ReportSeries {
         DataTable::new(columns, all.rows.iter().map(row).collect())
     }
 
-    /// The page as GitHub's Markdown.
+    /// The page as GitHub Markdown.
     pub fn markdown(&self, telling: SeriesTelling, limit: usize) -> String {
         let mut text = String::new();
         for note in self.notes(telling.unit) {
@@ -151,7 +152,7 @@ impl ReportSeries {
         text
     }
 
-    /// A row for each run: its figures, each with its bounds where some run has any, and its change as
+    /// A row for each run: its figures, each with its bounds if any run has some, and its change as
     /// a share of the baseline's.
     pub fn runs_table(&self, telling: SeriesTelling) -> DataTable {
         let change = TableColumn::number("Change")
@@ -184,7 +185,7 @@ impl ReportSeries {
         DataTable::new(columns, self.runs.iter().enumerate().map(row).collect())
     }
 
-    /// A row for each change of a figure for good, in the order of figures and runs.
+    /// A row for each lasting change, in the order of figures and runs.
     pub fn changes_table(&self, telling: SeriesTelling) -> DataTable {
         let mut rows = Vec::new();
         for of in &self.figures {
@@ -202,7 +203,7 @@ impl ReportSeries {
         }
     }
 
-    /// A row for each figure that moves on from run to run, over the stretch where it does.
+    /// A row for each drift of a figure, with the runs between which it drifts.
     pub fn drifts_table(&self, telling: SeriesTelling) -> DataTable {
         let mut rows = Vec::new();
         for of in &self.figures {
@@ -217,7 +218,7 @@ impl ReportSeries {
         }
     }
 
-    /// A row for each run that stands out alone from those around it.
+    /// A row for each run that deviates from its neighbours.
     pub fn outliers_table(&self, telling: SeriesTelling) -> DataTable {
         let mut rows = Vec::new();
         for of in &self.figures {
@@ -230,8 +231,8 @@ impl ReportSeries {
         }
     }
 
-    /// A row for each operation with its cycles in every run, the one that varies most first; the last
-    /// row is the whole run.
+    /// A row for each operation with its cycles in every run, the one that varies most first; the
+    /// last row is the whole run.
     pub fn operations_table(&self, telling: SeriesTelling) -> DataTable {
         let runs = 0..self.runs.len();
         let mut columns = vec![TableColumn::text(format!(
@@ -253,8 +254,8 @@ impl ReportSeries {
         DataTable::new(columns, rows)
     }
 
-    /// By how much cycles of an operation vary over the runs; what a run that was executed does not
-    /// have counts as none there.
+    /// The range of cycles of an operation over the runs; executed runs without the operation count
+    /// as zero.
     pub fn spread(&self, of: &SeriesOperation, telling: SeriesTelling) -> f64 {
         let executed =
             (0..self.runs.len()).filter(|run| self.run_cycles(*run, telling.unit).is_some());

@@ -1,4 +1,4 @@
-//! What can be asked of a report: tables with their columns and units.
+//! List of the tables of a report that SQL can query, with their columns and units.
 
 use super::SqlError;
 use super::connection;
@@ -9,24 +9,24 @@ use std::time::Duration;
 use tilescope_report::{Report, schema};
 use tilescope_vtab::ColumnRole;
 
-/// A table that can be asked.
+/// A table that SQL can query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedTable {
     pub name: String,
-    /// What a row is; empty where that is not known.
+    /// The meaning of a row; empty if not known.
     pub about: String,
     pub columns: Vec<ListedColumn>,
 }
 
-/// A column of it.
+/// A column of a listed table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedColumn {
     pub name: String,
-    /// Its type in SQL; empty where it has none.
+    /// Its type in SQL; empty if it has none.
     pub declaration: String,
-    /// The unit of its numbers; empty where they have none.
+    /// The unit of its numbers; empty without one.
     pub unit: String,
-    /// What it holds; empty where that is not known.
+    /// The content of the column; empty if not known.
     pub about: String,
 }
 
@@ -91,7 +91,7 @@ fn listed(table: &RecordTable) -> ListedTable {
 pub fn function_document() -> String {
     let mut text = String::new();
     for table in RECORDS.iter().filter(|table| table.is_own()) {
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             text,
             "### `{}`\n\n{}.\n\n| column | SQL | unit | holds |\n|---|---|---|---|\n",

@@ -30,7 +30,7 @@ pub fn overview(overview: &ExchangeCodeOverview) -> DataTable {
     }
 }
 
-/// A part of all; none where there is nothing to be a part of.
+/// `part` as a share of `all`; `None` if `all` is zero.
 pub fn share(part: Bytes, all: Bytes) -> Option<f64> {
     (!all.is_zero()).then(|| part.as_f64() / all.as_f64())
 }
@@ -80,7 +80,7 @@ pub fn tiles(rows: &[ExchangeTileRow]) -> DataTable {
     table.with_totals()
 }
 
-/// What IPUs send to each other in the run.
+/// Traffic of each pair of IPUs in the run.
 pub fn ipu_pairs(pairs: &[IpuPair]) -> DataTable {
     let table = table! { pairs, |pair|
         text "From" => format!("IPU {}", pair.from);
@@ -106,19 +106,19 @@ const LOWER_BOUND_HINT: &str = "Of exchanges between tiles, what the busiest til
      can receive too. Between IPUs, the larger of bytes sent and received / bytes per cycle of all \
      links of the IPU together, each way. Else bytes / bytes per cycle of the interface of the IPU";
 
-/// What exchanges take in the run, and could take at least.
+/// Cycles of exchanges in the run, and their lower bounds.
 pub fn cycles(list: &ExchangeCyclesList) -> DataTable {
     const BALANCE: &str =
         "Cycles that tiles of the IPU need at least on average / those of the busiest one";
     let rows = list.rows.iter().map(|row| {
-        // Of what never ran, nothing has a mean.
+        // An exchange that never ran has no means.
         let ran = row.run.as_ref().filter(|run| run.executions > 0);
         let arrivals = ran.and_then(|run| run.arrivals.as_ref().ok());
         let sender = row.traffic.and_then(|of| of.sender);
         let receiver = row.traffic.and_then(|of| of.receiver);
         (row, row.run.as_ref(), ran, arrivals, sender, receiver)
     });
-    // Cycles of IPUs that run at the same time add up to nothing, so there are no totals.
+    // Cycles of IPUs that run at the same time cannot be summed, so there are no totals.
     table! { rows, |(row, run, ran, arrivals, sender, receiver)|
         text "Name" => &row.name;
         short "Link" => row.link.title();

@@ -1,4 +1,4 @@
-//! The tables of limits.
+//! Tables of limits: bounds, classes of cycles, the waterfall and the roofline.
 
 use super::operations::{OperationColumn, pass_title};
 use crate::data_table::{DataTable, TableCell, TableColumn};
@@ -24,7 +24,7 @@ const CYCLES: OperationColumn = OperationColumn::of_limits(
     |limits| limits.total().into(),
 );
 
-/// Figures of limits: key, title, cell, and what it holds.
+/// Columns of limits: key, title, cell, and description.
 macro_rules! limit_columns {
     ($($key:ident $title:literal |$limits:ident| $cell:expr, $about:expr;)*) => {
         [$(OperationColumn::of_limits(
@@ -36,7 +36,7 @@ macro_rules! limit_columns {
     };
 }
 
-/// Figures that the table of operations has as well.
+/// Columns that the table of operations has too.
 pub(super) static OF_OPERATIONS: [OperationColumn; 13] = limit_columns! {
     ideal "Ideal cycles" |limits| limits.ideal.map(|ideal| ideal.cycles),
         "The largest of: FLOPs / (peak of its engine x tiles), bytes of exchanges that do more than \
@@ -77,20 +77,21 @@ pub(super) static OF_OPERATIONS: [OperationColumn; 13] = limit_columns! {
          memory)";
 };
 
-/// Figures of the table of limits, in its order; wasted cycles come first, by which it is ordered.
+/// Columns of the table of limits, in its order; wasted cycles come first, since the table is
+/// sorted by them.
 pub(crate) fn columns() -> impl Iterator<Item = &'static OperationColumn> {
     static ALL_CYCLES: OperationColumn = CYCLES;
     let [ideal, wasted, rest @ ..] = &OF_OPERATIONS;
     [wasted, &ALL_CYCLES, ideal].into_iter().chain(rest)
 }
 
-/// What rows could cost at least, and what they use of what the machine can do.
+/// Lower bounds of rows, and their use of the machine.
 pub fn operations(rows: &[LimitsRow]) -> DataTable {
     let titles = columns().map(OperationColumn::column).collect();
     limits_table(rows, titles, |of| columns().map(|column| column.limit(of)).collect())
 }
 
-/// Where the cycles of rows go.
+/// Cycles of rows by class.
 pub fn classes(rows: &[LimitsRow]) -> DataTable {
     let mut columns = vec![CYCLES.column()];
     for class in CycleClass::ALL {
@@ -102,7 +103,7 @@ pub fn classes(rows: &[LimitsRow]) -> DataTable {
     })
 }
 
-/// Rows with figures of their limits.
+/// A table of rows with figures of their limits.
 fn limits_table(
     rows: &[LimitsRow],
     columns: Vec<TableColumn>,
@@ -117,7 +118,7 @@ fn limits_table(
     }
 }
 
-/// Where the cycles of a run go, from the peak down.
+/// Cycles of a run by waterfall step, from the peak down.
 pub fn waterfall(cycles: &WaterfallCycles) -> DataTable {
     let table = table! { cycles.iter().filter(|(_, cycles)| !cycles.is_zero()), |(step, amount)|
         text "Step" => step.title();

@@ -9,7 +9,7 @@ use crate::table;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, grouped};
 
-/// Variables of a source that are always live; those without bytes there are left out.
+/// Always-live variables of a scope; those without bytes there are left out.
 pub fn always_live(rows: &[LiveVariable], source: LivenessScope) -> DataTable {
     let title = match source {
         LivenessScope::Whole => "All tiles".to_owned(),
@@ -44,7 +44,7 @@ fn last_step(life: Option<&Range<u32>>) -> Option<TableCell> {
     life.map(|life| TableCell::id(life.end.saturating_sub(1)))
 }
 
-/// All that is live at the step with most live bytes, always-live variables among it.
+/// All variables that are live at the step with the most live bytes, including always-live ones.
 pub fn live_at_peak(rows: &[LiveVariable], peak: Option<usize>) -> DataTable {
     let size = peak.map_or_else(|| "Size".to_owned(), |p| format!("At step {}", grouped(p as u64)));
     let table = table! { rows.iter().filter(|live| holds_bytes(live)), |live|
@@ -56,7 +56,7 @@ pub fn live_at_peak(rows: &[LiveVariable], peak: Option<usize>) -> DataTable {
     table.with_totals()
 }
 
-/// Whether it is listed: a variable has no bytes on the tiles that do not hold it.
+/// True if the variable is listed: it has bytes on the selected tiles.
 pub fn holds_bytes(live: &LiveVariable) -> bool {
     live.bytes.iter().any(|bytes| *bytes > Bytes::ZERO)
 }

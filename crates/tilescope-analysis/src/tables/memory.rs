@@ -1,5 +1,5 @@
-//! Tables of memory: the tree of what fills the tiles, and lists of what lies on them. They have
-//! one column of bytes for each of the tiles that were asked for, or one for all tiles.
+//! Tables of memory: the tree of the contents of tiles, and lists of variables, vertices and
+//! exchanges. They have one column of bytes for each of the requested tiles, or one for all tiles.
 
 use super::tile_columns;
 use crate::data_table::{DataTable, TableCell, TableColumn};
@@ -8,7 +8,7 @@ use crate::table;
 use crate::tile_curves::TileCurveUnit;
 use tilescope_report::units::{Bytes, TileId};
 
-/// What fills the tiles.
+/// The contents of tiles as a tree.
 pub fn details(rows: &[MemoryTreeRow], tiles: &[TileId]) -> DataTable {
     let value = |unit: TileCurveUnit| match unit {
         TileCurveUnit::Bytes => |bytes| TableCell::Bytes(Bytes(bytes)),
@@ -24,7 +24,7 @@ pub fn details(rows: &[MemoryTreeRow], tiles: &[TileId]) -> DataTable {
 /// Variables with their bytes.
 pub fn variables(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
     let mut table = list(listing, tiles, ["Variable", "Size", "Tiles"]);
-    // Variables that never live together share their bytes. What is live together is in the tree.
+    // Variables that are never live together share their bytes. Sums of live bytes are in the tree.
     table.columns = table.columns.into_iter().map(TableColumn::without_sum).collect();
     table
 }

@@ -1,4 +1,4 @@
-//! The table of operations.
+//! The table of operations with its columns.
 
 use super::critical_path::exposure_cells;
 use super::limits;
@@ -10,44 +10,44 @@ use crate::table;
 use std::sync::LazyLock;
 use tilescope_report::{CostBasis, ErrorBand, FactorBand, Report, ReportPart, TrainingPass};
 
-/// A column: what it holds, and how it gets it.
+/// A column: its description and its figure.
 pub struct OperationColumn {
-    /// Key under which it is remembered.
+    /// Key that identifies it in stored settings.
     pub key: &'static str,
-    /// Short title.
+    /// Short title for the head of the column.
     pub title: &'static str,
-    /// Title in full, and how the figure is worked out.
+    /// Full title, and the derivation of the figure.
     pub about: &'static str,
-    /// Whether it is shown at first.
+    /// True if it is shown by default.
     pub shown: bool,
-    /// What a report must have recorded for it.
+    /// The part of a report that it requires.
     part: Option<ReportPart>,
-    /// Whether only operations of the model have it.
+    /// True if only operations of the model have it.
     model: bool,
-    /// Whether operations add up to a sum that means something.
+    /// True if the sum over operations has a meaning.
     pub(crate) summed: bool,
-    /// Where it comes from.
+    /// The source of its figure.
     figure: ColumnFigure,
 }
 
-/// Where the figures of a column come from.
+/// The source of a column's figures.
 #[derive(Clone, Copy)]
 enum ColumnFigure {
-    /// What an operation costs.
+    /// A cost of an operation.
     Cost(fn(&OpRow) -> TableCell),
-    /// What it could cost at least: the view of limits has the same columns.
+    /// A limit of an operation; the view of limits has the same columns.
     Limit(fn(&OperationLimits) -> TableCell),
 }
 
 impl OperationColumn {
-    /// The figure of an operation; missing where nothing of the kind was recorded.
+    /// The figure of an operation; missing if it was not recorded.
     pub fn cell(&self, row: &OpRow, report: &Report, layer: OperationLayer) -> TableCell {
         let recorded = self.part.is_none_or(|part| report.has(part));
         let told = recorded && (!self.model || layer == OperationLayer::Model);
         if told { self.value(row) } else { TableCell::Missing }
     }
 
-    /// The figure of an operation, whatever was recorded.
+    /// The figure of an operation, without a check that it was recorded.
     pub(crate) fn value(&self, row: &OpRow) -> TableCell {
         match self.figure {
             ColumnFigure::Cost(of) => of(row),
@@ -55,7 +55,7 @@ impl OperationColumn {
         }
     }
 
-    /// True for a figure of the whole run, rather than of one execution.
+    /// True for a figure of the whole run, not of one execution.
     pub(crate) fn is_of_run(&self) -> bool {
         self.part == Some(EXECUTION)
     }
@@ -69,7 +69,7 @@ impl OperationColumn {
         Self { key, title, about, shown: false, part: None, model: false, summed: true, figure }
     }
 
-    /// A figure that the view of limits shows as well.
+    /// Creates a column that the view of limits has too.
     pub(super) const fn of_limits(
         key: &'static str,
         title: &'static str,
@@ -84,7 +84,7 @@ impl OperationColumn {
         Self { shown: true, ..self }
     }
 
-    /// The same for limits alone; missing for other figures.
+    /// The figure from limits alone; missing for columns of costs.
     pub(crate) fn limit(&self, limits: &OperationLimits) -> TableCell {
         match self.figure {
             ColumnFigure::Limit(of) => of(limits),
@@ -105,7 +105,7 @@ impl OperationColumn {
     }
 }
 
-/// Words for a pass.
+/// The title of a pass.
 pub fn pass_title(pass: Option<TrainingPass>) -> &'static str {
     match pass {
         Some(TrainingPass::Forward) => "Forward",
@@ -115,7 +115,8 @@ pub fn pass_title(pass: Option<TrainingPass>) -> &'static str {
     }
 }
 
-/// `-5 to +5 %`, with a `?` where nothing of the kind was measured; empty where nothing is known.
+/// `-5 to +5 %`, with a `?` if no operation of the kind was measured; empty if the errors are not
+/// known.
 fn error_words(row: &OpRow, band: fn(&ErrorBand) -> FactorBand) -> String {
     let Some(errors) = &row.errors else { return String::new() };
     let percent = |factor: f64| format!("{:+.0}", (factor - 1.0) * 100.0);
@@ -128,7 +129,7 @@ fn exposure(row: &OpRow, at: usize) -> TableCell {
     exposure_cells(row.exposure.as_ref())[at].clone()
 }
 
-/// Columns of what operations cost: key, title, cell, what it holds, and what is special about it.
+/// Columns of costs: key, title, cell, description, and special properties.
 macro_rules! cost_columns {
     ($($key:ident $title:literal |$row:ident| $cell:expr, $about:expr
        $(=> $($special:ident $(($argument:expr))?),+)?;)*) => {
@@ -205,7 +206,7 @@ const EXECUTION: ReportPart = ReportPart::Execution;
 pub static COLUMNS: LazyLock<Vec<&'static OperationColumn>> =
     LazyLock::new(|| COSTS.iter().chain(&limits::OF_OPERATIONS).collect());
 
-/// Columns of few letters.
+/// Columns with short text.
 const SHORT: [&str; 5] = ["pass", "block", "ipu", "bound", "engine"];
 
 impl OperationColumn {
@@ -221,7 +222,7 @@ impl OperationColumn {
     }
 }
 
-/// What operations of a layer cost, in all columns: the name, then those of [`COLUMNS`].
+/// Costs of a layer's operations, in all columns: the name, then those of [`COLUMNS`].
 pub fn operations(rows: &[OpRow], report: &Report, layer: OperationLayer) -> DataTable {
     let table = table! { rows, |row|
         text "Operation" => &row.name;

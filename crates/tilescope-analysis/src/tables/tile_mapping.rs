@@ -1,11 +1,11 @@
-//! Tables of tile mapping: what can be mapped, and the parts of what is mapped.
+//! Tables of tile mapping: the subjects, and the parts of one subject.
 
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::table;
 use crate::tile_mapping::{MappingListEntry, MappingSubjectKind, ReplicaShare, SubjectTileMapping};
 use tilescope_report::units::{Bytes, TileRange, TileRuns, exact_bytes, grouped};
 
-/// Everything of a kind that can be mapped.
+/// All subjects of a kind.
 pub fn subjects(entries: &[MappingListEntry], kind: MappingSubjectKind) -> DataTable {
     let bytes = || TableColumn::number("Bytes");
     let cycles = || TableColumn::cycles("Cycles").about("Cycles of the slowest tile");
@@ -26,7 +26,7 @@ pub fn subjects(entries: &[MappingListEntry], kind: MappingSubjectKind) -> DataT
     }
 }
 
-/// Which part of each sharded tensor a replica holds.
+/// The part of each sharded tensor on a replica.
 pub fn replicas(shares: &[(String, ReplicaShare)]) -> DataTable {
     table! { shares, |(name, share)|
         text "Tensor" => name;
@@ -44,7 +44,7 @@ fn tiles_text(tiles: TileRange) -> String {
     }
 }
 
-/// Which tiles hold which part.
+/// Regions of variables, with the tiles that hold them.
 pub fn regions(mapping: &SubjectTileMapping, addresses: bool) -> DataTable {
     table! { &mapping.regions, |region|
         text "Tiles" => tiles_text(region.tiles);
@@ -55,7 +55,7 @@ pub fn regions(mapping: &SubjectTileMapping, addresses: bool) -> DataTable {
     }
 }
 
-/// Vertex types of what is mapped.
+/// Vertex types of a subject.
 pub fn vertices(mapping: &SubjectTileMapping) -> DataTable {
     table! { &mapping.vertex_types, |row|
         text "Vertex type" => &row.name;
@@ -66,7 +66,7 @@ pub fn vertices(mapping: &SubjectTileMapping) -> DataTable {
     }
 }
 
-/// Layouts before and after data is rearranged.
+/// Layouts before and after rearrangements of data.
 pub fn rearrangements(mapping: &SubjectTileMapping) -> DataTable {
     let holders = |tiles: &TileRuns<Bytes>| -> u64 {
         let some = tiles.iter().filter(|(_, bytes)| **bytes > Bytes::ZERO);

@@ -21,13 +21,14 @@ fn bytes(report: &Report) -> Result<Figure, ReportError> {
     Ok(liveness_figure(&curve(report, LivenessScope::Whole)?.unwrap_or_default()))
 }
 
-/// Bytes live at every step, with the step at which most is live.
+/// Bytes live at every step, with the step with the most live bytes.
 #[must_use]
 pub fn liveness_figure(curve: &LivenessCurve) -> Figure {
     let peak = curve.peak().unwrap_or(0);
     let most = curve.total(peak).as_f64();
     let capacity = curve.capacity.as_f64();
-    // What a replica has is often far above what is live: it is a line only where it helps.
+    // The capacity of a replica is often far above the live bytes: its line is drawn only if it is
+    // close.
     let with_capacity = capacity > 0.0 && capacity <= 1.6 * most;
     let (mut guides, mut labels, mut points) = (Vec::new(), Vec::new(), Vec::new());
     if with_capacity {

@@ -36,15 +36,15 @@ fn categories(report: &Report) -> Result<Figure, ReportError> {
     Ok(Figure::bars("Memory by category", x, series, bars))
 }
 
-/// Bytes of every tile by category, or by region where categories were not recorded, with what a
-/// tile has.
+/// Bytes of every tile by category, or by region if categories were not recorded, with the capacity
+/// of a tile.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn tile_memory_figure(report: &Report) -> Result<Figure, ReportError> {
-    /// Most IPUs that have a line of their own.
+    /// The largest number of IPUs with separate boundary lines.
     const MOST_IPUS: u32 = 256;
-    /// A layer with less than this of all bytes is not in the legend.
+    /// Layers with less than this share of all bytes are not in the legend.
     const LEAST_SHARE: f64 = 0.001;
     let breakdown = if report.has(ReportPart::Categories) {
         MemoryBreakdown::Category

@@ -1,4 +1,4 @@
-//! The topic of the summary: the figures people look for first.
+//! The topic of the summary: the most important figures.
 
 use super::Topic;
 use crate::headline::{HeadlineFigure, headline_figures};

@@ -1,11 +1,11 @@
-//! Data that goes from one IPU to another: which step sends it, and which step works on it next.
+//! Data flow between IPUs: the step that sends data, and the next step that uses it.
 
 use std::collections::BTreeMap;
 use tilescope_report::trace::{LaneStep, Trace, TraceLane};
 use tilescope_report::units::{Bytes, CycleRange, IpuId, ProgramId, StepId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
-/// Steps behind an exchange among which the one that uses the data is sought.
+/// Number of steps after an exchange that are searched for the one that uses the data.
 const STEPS_TO_CONSUMER: u32 = 16;
 
 /// Bytes that a program moves from one IPU to another.
@@ -13,11 +13,11 @@ const STEPS_TO_CONSUMER: u32 = 16;
 pub struct InterIpuTransfer {
     pub from: IpuId,
     pub to: IpuId,
-    /// Bytes; `None` where only who takes part is known.
+    /// Bytes; `None` if only the participants are known.
     pub bytes: Option<Bytes>,
 }
 
-/// What programs move between IPUs, as far as a report names both ends.
+/// Transfers of programs between IPUs, as far as a report names both ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterIpuTransfers(BTreeMap<ProgramId, Vec<InterIpuTransfer>>);
 
@@ -44,13 +44,13 @@ impl InterIpuTransfers {
         Ok(Self(links))
     }
 
-    /// What a program moves, where the report names both ends.
+    /// The transfers of a program, if the report names both ends.
     pub fn transfers_of_program(&self, program: ProgramId) -> &[InterIpuTransfer] {
         self.0.get(&program).map_or(&[], Vec::as_slice)
     }
 
-    /// Links of a step; where the report does not name them, from every IPU that sends in it to
-    /// every other one that receives.
+    /// The transfers of a step; if the report does not name them, from every sending IPU of the
+    /// step to every other receiving one.
     fn transfers_of_step(
         &self,
         program: Option<ProgramId>,
@@ -71,16 +71,16 @@ impl InterIpuTransfers {
     }
 }
 
-/// Data on its way.
+/// A transfer with the steps that send and use the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowArrow {
     pub step: StepId,
-    /// Who sends how much to whom.
+    /// The IPUs and bytes of the transfer.
     pub link: InterIpuTransfer,
-    /// The exchange on the IPU that sends.
+    /// The exchange on the sending IPU.
     pub sent: CycleRange,
-    /// The step on the IPU that receives which is the first to work after it; the exchange itself
-    /// where none is near.
+    /// The first step on the receiving IPU that works after the exchange; the exchange itself if
+    /// none is near.
     pub used: CycleRange,
 }
 
@@ -121,7 +121,7 @@ pub fn arrows(
     Ok(arrows)
 }
 
-/// The first of the next steps of a lane behind `step` that computes or moves data within its IPU.
+/// The first of the next steps on a lane after `step` that computes or moves data within its IPU.
 ///
 /// # Errors
 /// Parts of the trace that cannot be read.

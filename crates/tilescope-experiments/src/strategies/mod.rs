@@ -1,4 +1,4 @@
-//! Ways to choose the changes that are tried.
+//! Strategies that choose the changes to try.
 
 pub mod difference;
 pub mod explain;

@@ -12,23 +12,23 @@ use tilescope_analysis::insights::{SpecChanges, TriedProposal, divided_replicas}
 use tilescope_sim::specification::Spec;
 use tilescope_sim::specification::keys::SpecKeyType;
 
-/// Most ways to cut a pipeline that are tried from one point.
+/// The largest number of pipeline divisions that are tried from one point.
 const MOST_STAGE_MOVES: usize = 24;
 
-/// Factors of numbers: coarse ones first.
+/// Factors of numbers, coarse ones first.
 const FACTORS: [[f64; 2]; 3] = [[2.0, 0.5], [1.5, 0.75], [1.25, 0.875]];
 
-/// Why a change is tried.
+/// The reason to try a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MoveReason {
-    /// The rule of insights that proposes it; what it is else: `lever`, `number`, `stages`.
+    /// The rule of insights that proposes it, or the kind of change: `lever`, `number`, `stages`.
     pub rule: String,
     pub sentence: String,
-    /// What is given up for it; empty where nothing is known of that.
+    /// The cost of the change; empty if it is not known.
     pub price: String,
-    /// The share of the time that it gains at most.
+    /// Upper bound of its gain in time, as a share.
     pub bound: Option<f64>,
-    /// What it changes of all that is changed.
+    /// Its part of all changes.
     pub changes: SpecChanges,
 }
 
@@ -37,7 +37,7 @@ pub struct MoveReason {
 pub struct TuneMove {
     #[serde(rename = "change")]
     pub changes: SpecChanges,
-    /// Several for a combination.
+    /// The reasons; several for a combination.
     pub reasons: Vec<MoveReason>,
 }
 
@@ -48,7 +48,7 @@ impl TuneMove {
         Self { changes, reasons: vec![reason] }
     }
 
-    /// What a finding proposes.
+    /// The change that a finding proposes.
     pub fn proposed(finding: &TrialFinding) -> Option<Self> {
         let of_time = ["time", "everything"].contains(&finding.gain.of.as_str());
         let reason = MoveReason {
@@ -62,7 +62,7 @@ impl TuneMove {
         (!changes.is_empty()).then(|| Self { changes, reasons: vec![reason] })
     }
 
-    /// Several at once; those that change a key of one before them are left out.
+    /// Combines several changes; those that change a key of an earlier one are left out.
     pub fn together(parts: &[Self]) -> Self {
         let mut all = Self { changes: SpecChanges::new(), reasons: Vec::new() };
         for part in parts {
@@ -74,7 +74,7 @@ impl TuneMove {
         all
     }
 
-    /// The changes that it is made of, each with its reason.
+    /// The parts of the change, each with its reason.
     pub fn parts(&self) -> Vec<Self> {
         let part = |reason: &MoveReason| Self {
             changes: reason.changes.clone(),
@@ -83,12 +83,12 @@ impl TuneMove {
         self.reasons.iter().map(part).collect()
     }
 
-    /// Whether both change a key.
+    /// True if both change the same key.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.changes.keys().any(|key| other.changes.contains_key(key))
     }
 
-    /// The share of the time that it gains at most; nothing where nobody knows.
+    /// Upper bound of its gain in time, as a share; `None` if it is not known.
     pub fn bound(&self) -> Option<f64> {
         match self.reasons.as_slice() {
             [reason] => reason.bound,
@@ -102,26 +102,26 @@ impl TuneMove {
     }
 }
 
-/// Changes in one line.
+/// Formats changes in one line.
 pub fn changes_words(changes: &SpecChanges) -> String {
     let changes = changes.iter().map(|(key, value)| format!("{key} = {value}"));
     changes.collect::<Vec<_>>().join(", ")
 }
 
-/// The key that says whether gradients and an update follow the forward pass.
+/// The key that determines whether gradients and an update follow the forward pass.
 const TRAINING: &str = "model.training";
-/// The key of the micro-batches per update.
+/// The key of the number of micro-batches per update.
 const ACCUMULATION: &str = "options.gradient_accumulation";
 
 /// The rule of insights that divides replicas into more of them.
 const DIVIDED_REPLICAS: &str = "more_replicas";
 
-/// What may be changed of a spec.
+/// The changes of a spec that a search may try.
 pub struct TuneSpace {
     pub keys: EffectiveKeys,
-    /// Keys and tables that `--free` names.
+    /// Keys and tables named by `--free`.
     pub free: Vec<String>,
-    /// Keys and tables that `--fix` names.
+    /// Keys and tables named by `--fix`.
     pub fixed: Vec<String>,
     pub objective: TuneObjective,
     pub conditions: Vec<Condition>,
@@ -149,7 +149,7 @@ impl TuneSpace {
         at.get(path).or_else(|| self.keys.value(path))
     }
 
-    /// A point with more changes. Keys that have the value of the spec again are no changes.
+    /// A point with more changes. Keys that return to the value of the spec are removed.
     pub fn moved(&self, from: &SpecChanges, by: &TuneMove) -> SpecChanges {
         let mut changes = from.clone();
         changes.extend(by.changes.clone());
@@ -174,8 +174,8 @@ impl TuneSpace {
         found
     }
 
-    /// True if a point asks for what no machine does: to accumulate gradients where nothing is trained,
-    /// or to replicate an IPU Model.
+    /// True if a point is not possible on any machine: gradients are accumulated without training,
+    /// or an IPU Model is replicated.
     fn is_of_no_machine(&self, at: &SpecChanges) -> bool {
         let is_trained = self.value(at, TRAINING) != Some(&json!(false));
         let is_model = self.value(at, "target.type") == Some(&json!("ipu_model"));
@@ -183,7 +183,7 @@ impl TuneSpace {
             || is_model && self.is_above_one(at, "options.replication_factor")
     }
 
-    /// Whether conditions on keys are met, and nothing is touched that is fixed.
+    /// True if conditions on keys are met, and no fixed keys are changed.
     pub fn allows(&self, from: &SpecChanges, by: &TuneMove) -> bool {
         let to = self.moved(from, by);
         let meets = |condition: &Condition| condition.of_keys(|path| self.value(&to, path));
@@ -192,8 +192,8 @@ impl TuneSpace {
             && self.conditions.iter().all(|condition| meets(condition) != Some(false))
     }
 
-    /// What findings propose, the largest bound first: what saves memory where that counts, and what
-    /// saves time where that does.
+    /// The proposals of findings, the largest bound first, limited to those that save memory or
+    /// time as the objective requires.
     pub fn proposals(&self, findings: &[TrialFinding], saves_memory: bool) -> Vec<TuneMove> {
         let counts = |finding: &&TrialFinding| match finding.gain.of.as_str() {
             "time" => self.objective != TuneObjective::Memory,
@@ -207,7 +207,7 @@ impl TuneSpace {
         found
     }
 
-    /// Other values of keys that a point has changed, coarse and then finer ones.
+    /// Other values of keys that a point has changed, first coarse and then finer ones.
     pub fn neighbours(&self, at: &SpecChanges, proposed: &[String]) -> Vec<Vec<TuneMove>> {
         let freed = self.free.iter().filter(|path| self.keys.has(path)).map(String::as_str);
         let own = at.keys().map(String::as_str);
@@ -234,13 +234,13 @@ impl TuneSpace {
         FACTORS.iter().map(level).collect()
     }
 
-    /// A number times a factor, within what its key takes.
+    /// A number times a factor, within the range of its key.
     fn number(&self, at: &SpecChanges, path: &str, factor: f64) -> Option<TuneMove> {
         let now = self.value(at, path)?;
         let value = match value_type(path) {
             SpecKeyType::Integer(least, most) => {
                 let whole = now.as_i64()?;
-                // Halves of even numbers stay even as far as they can: I/O tiles come in pairs.
+                // Even numbers stay even if possible: I/O tiles come in pairs.
                 let grain = if whole % 2 == 0 && whole > 2 { 2.0 } else { 1.0 };
                 let value = ((whole as f64 * factor / grain).round() * grain) as i64;
                 json!(value.clamp(least, most))
@@ -252,7 +252,7 @@ impl TuneSpace {
             | SpecKeyType::RealsAboveOr(least, most, _)
             | SpecKeyType::RealFrom(least, most) => {
                 let value = (now.as_f64()? * factor).clamp(least, most);
-                // Few digits: nobody sets a proportion to the billionth.
+                // A few digits: users do not set a proportion to the billionth.
                 json!((value * 1e4).round() / 1e4)
             }
             _ => return None,
@@ -267,7 +267,7 @@ impl TuneSpace {
         is_new.then(|| TuneMove::of("number", [(path.to_owned(), value)].into(), sentence))
     }
 
-    /// Options that are one of several words, and keys of that kind that are freed.
+    /// Other values of levers, and of freed keys of the same kind.
     pub fn levers(&self, at: &SpecChanges, saves_memory: bool) -> Vec<TuneMove> {
         let used = |lever: &&Lever| match lever.used {
             LeverUse::Always => true,
@@ -303,14 +303,14 @@ impl TuneSpace {
             return None;
         }
         let mut changes: SpecChanges = [(path.to_owned(), value)].into();
-        // What is not trained accumulates nothing.
+        // Without training there is no accumulation.
         if path == TRAINING && word == "false" && self.is_above_one(at, ACCUMULATION) {
             changes.insert(ACCUMULATION.to_owned(), json!(1));
         }
         Some(TuneMove::of("lever", changes, sentence))
     }
 
-    /// Fewer stages, and borders of stages one block further; none where stages are not written.
+    /// Fewer stages, and boundaries of stages moved by one block; empty if stages are not given.
     pub fn stage_moves(&self, at: &SpecChanges) -> Vec<TuneMove> {
         const KEY: &str = "options.stages";
         let stages = self.value(at, KEY).and_then(written_stages).unwrap_or_default();
@@ -346,7 +346,8 @@ impl TuneSpace {
         found
     }
 
-    /// Half the IPUs, with blocks dealt to those that are left; where that may be better by itself.
+    /// Half the IPUs, with the blocks distributed over the rest; empty if that cannot be an
+    /// improvement by itself.
     pub fn fewer_ipus(&self, at: &SpecChanges) -> Vec<TuneMove> {
         let ipus = self.value(at, "target.ipus").and_then(Value::as_i64).unwrap_or(1);
         if !self.objective.is_of_machine() || ipus < 2 {
@@ -387,14 +388,14 @@ impl TuneSpace {
         found
     }
 
-    /// Whether a change is worth trying for what it gains at most.
+    /// True if the bound of a change is too small to try it.
     pub fn is_hopeless(&self, by: &TuneMove) -> bool {
         self.objective.is_time()
             && by.bound().is_some_and(|bound| bound < TriedProposal::LEAST_GAIN)
     }
 }
 
-/// Stages that are lists of blocks.
+/// Stages given as lists of blocks.
 fn written_stages(value: &Value) -> Option<Vec<Vec<String>>> {
     serde_json::from_value(value.clone()).ok()
 }
@@ -414,13 +415,13 @@ mod tests {
     }
 
     #[test]
-    fn accumulation_goes_with_training() {
+    fn accumulation_requires_training() {
         let start = SpecChanges::new();
         let both = space("mnist_pipeline", &[], &[TRAINING, ACCUMULATION]);
         let off = both.word(&start, TRAINING, "false").expect("a move");
         assert_eq!(off.changes[ACCUMULATION], json!(1));
         assert!(both.allows(&start, &off));
-        // Without a way to drop it, training stays on.
+        // Training stays on unless accumulation can be reset.
         let only = space("mnist_pipeline", &[], &[TRAINING]);
         assert!(!only.allows(&start, &only.word(&start, TRAINING, "false").expect("a move")));
         let inference = ["model.training=false", "options.gradient_accumulation=1"];

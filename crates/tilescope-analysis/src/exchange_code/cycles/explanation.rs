@@ -1,4 +1,4 @@
-//! An exchange in words.
+//! Explanation of an exchange as text.
 
 use super::{ExchangeCycles, ExchangeRun};
 use crate::limits::{BusiestTile, Machine};
@@ -9,16 +9,16 @@ use tilescope_report::{MachineInterface, ProgramKind};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExchangeLine {
     pub title: &'static str,
-    /// A figure with its unit; what is not known has none.
+    /// A figure with its unit; `None` if it is not known.
     pub value: Option<String>,
-    /// How it comes about, or why it is not known.
+    /// The derivation of the figure, or the reason that it is not known.
     pub sentence: String,
 }
 
-/// Of figures that take a run.
+/// The reason for figures that need an execution.
 const NOT_RUN: &str = "None of its executions was recorded.";
 
-/// What an exchange takes, and what it could take at least, with figures as `numbers` writes them.
+/// Explains the cycles of an exchange and their lower bound, with figures in the format `numbers`.
 pub fn explain_exchange(
     of: &ExchangeCycles,
     machine: &Machine,
