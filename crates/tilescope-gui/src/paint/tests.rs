@@ -44,7 +44,7 @@ fn a_rectangle_covers_the_pixels_whose_centre_it_holds() {
 
 #[test]
 fn triangles_that_share_an_edge_paint_no_pixel_twice() {
-    // Half transparent: a pixel painted twice would be brighter, one left out would be black.
+    // Half transparent: a pixel painted twice would be brighter, and a missing one would be black.
     let colour = Color32::from_rgba_premultiplied(100, 100, 100, 128);
     let rect = Rect::from_min_max(pos2(0.3, 0.7), pos2(60.2, 41.9));
     let picture = drawn([61, 42], vec![(everywhere(), rect_mesh(rect, colour))]);

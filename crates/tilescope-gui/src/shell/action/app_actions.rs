@@ -1,4 +1,4 @@
-//! The table: what the window does, then what the shown view is asked for, then the views.
+//! The table of actions: those of the window, then those of the visible view, then the views.
 
 use super::view_actions::VIEW_ACTIONS;
 use super::{ActionGroup, AppAction, KeyShortcut};
@@ -10,7 +10,7 @@ use crate::widgets::icons::Icon;
 use egui::Key;
 use std::sync::LazyLock;
 
-/// Every action, in the order of lists: those below, and one per view.
+/// All actions, in the order of lists: those below, and one per view.
 pub fn actions() -> &'static [AppAction] {
     static ALL: LazyLock<Vec<AppAction>> = LazyLock::new(|| {
         let views = VIEWS.iter().enumerate().map(|(at, view)| {
@@ -24,7 +24,7 @@ pub fn actions() -> &'static [AppAction] {
     &ALL
 }
 
-/// Keys of views in their order; those with a number were there first, and keep it.
+/// The keys of views in order. Views with a number had it first and keep it.
 const VIEW_KEYS: [KeyShortcut; 11] = [
     KeyShortcut::ctrl(Key::Num1),
     KeyShortcut::ctrl(Key::Num2),
@@ -39,7 +39,7 @@ const VIEW_KEYS: [KeyShortcut; 11] = [
     KeyShortcut::ctrl(Key::Num0),
 ];
 
-/// Actions other than showing a view.
+/// All actions except those that show a view.
 const APP_ACTIONS: &[AppAction] = &[
     AppAction::new(ActionGroup::Report, "open-report", "Open a report or model…")
         .help("Choose a report, or an ONNX file to simulate, from those at hand or in a directory.")
