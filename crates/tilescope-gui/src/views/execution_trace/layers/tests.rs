@@ -1,4 +1,5 @@
-//! Laws of the layers, on a small trace: what is drawn is where its cycles are, and can be hit there.
+//! Invariants of the layers on a small trace: objects are drawn at the position of their cycles and
+//! can be hit there.
 
 use super::lanes::{
     IpuBand, LaneHitTarget, bar_labels, hit, ipu_bands, share_lines, shares_on_screen,
@@ -33,7 +34,7 @@ struct SampleTrace {
     report: Report,
     trace: LoadedTrace,
     prefs: TracePrefs,
-    /// None, so that bars are shown at any zoom.
+    /// `None`, so that bars are shown at any zoom.
     narrow_steps: Option<Cycles>,
 }
 
@@ -96,7 +97,7 @@ fn regions_follow_one_another_and_share_their_edges() {
         let area = Rect::from_min_size(AREA.min, vec2(800.0, height));
         let TraceRegions { overview, ruler, marks, path, lanes } =
             TraceRegions::new(area, rows, true);
-        // A low view has no room for the path.
+        // A low view has no space for the path.
         let shown = [overview, ruler, marks, path, lanes];
         let shown: Vec<Rect> =
             shown.into_iter().filter(|of| *of != path || path.height() > 0.0).collect();
@@ -179,7 +180,7 @@ fn columns_of_shares_are_hit_in_all_rows_and_nothing_veils_them() {
     let sample = SampleTrace { narrow_steps: Some(Cycles::ZERO), ..sample() };
     let layout = sample.layout(0.0);
     let chosen = first_step(&sample.scene(&layout));
-    // Far out a pixel is more than a cycle, and the sample is short.
+    // When zoomed out, a pixel is more than a cycle, and the sample is short.
     let axis = layout.axis.zoomed(0.1, 0.0, limits_of_cycles(cycles(0, 10_000), 800.0));
     let layout = TraceLayout { axis, ..layout };
     let scene = sample.scene(&layout);
