@@ -1,4 +1,4 @@
-//! The table of actions: everything in it can be reached and is explained.
+//! Tests of the table of actions: all actions can be reached and have an explanation.
 
 use crate::common;
 use crate::gui_support::{self, Variant, link, press, says, settle, type_text, window};
@@ -59,7 +59,7 @@ fn keys_go_by_place_or_by_letter_and_can_be_changed() {
         repeat: false,
         modifiers: Modifiers::NONE,
     };
-    // On a French keyboard the key at the place of W says Z: it zooms.
+    // On a French keyboard the key at the position of W types Z: it zooms.
     let before = link(&window);
     window.event(press(Key::Z, None));
     settle(&mut window);
@@ -74,7 +74,7 @@ fn keys_go_by_place_or_by_letter_and_can_be_changed() {
     assert_eq!(window.state().session().page().unwrap().view().name(), "summary");
 }
 
-/// Selects something.
+/// A function that selects an object.
 type Choose = fn(&mut Selection);
 
 #[test]
@@ -107,7 +107,7 @@ fn statistics_of_any_selection_are_a_key_away() {
     }
 }
 
-/// Saves a picture of what is shown under a path.
+/// Saves a picture of the visible view to a path.
 fn save(window: &mut gui_support::Window, choice: &str, path: &Path) {
     press(window, Modifiers::CTRL, Key::S);
     window.query_all_by_role(Role::ComboBox).last().unwrap().click_accesskit();
@@ -130,7 +130,7 @@ fn save(window: &mut gui_support::Window, choice: &str, path: &Path) {
     panic!("not saved: {:?}", window.state().session().messages());
 }
 
-/// Whatever was chosen in the preferences has a name on the command line, which draws the same.
+/// Any choice in the preferences has a name on the command line, which draws the same picture.
 #[test]
 fn a_window_with_other_preferences_is_drawn_by_the_command_line() {
     let directory = tempfile::tempdir().unwrap();

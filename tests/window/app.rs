@@ -1,5 +1,5 @@
-//! The desktop app without a display: every view on every kind of report, told by what readers of
-//! the accessibility tree find, and by what happens when everything is pressed once.
+//! Tests of the desktop app without a display: every view on every kind of report, checked through
+//! the accessibility tree, and with every control pressed once.
 
 use crate::gui_support::{
     VARIANTS, Variant, Window, assert_says, click, click_label, each_pair, says, scaled_window,
@@ -49,7 +49,7 @@ fn every_view_opens_on_every_report() {
     });
 }
 
-/// Screens: width and height in pixels, and how large text is.
+/// Screens: width and height in pixels, and the text scale.
 const SCREENS: [(Vec2, f32); 5] = [
     (Vec2::new(480.0, 360.0), 1.0),
     (Vec2::new(640.0, 480.0), 1.0),
@@ -58,7 +58,7 @@ const SCREENS: [(Vec2, f32); 5] = [
     (Vec2::new(3840.0, 2160.0), 2.0),
 ];
 
-/// Controls of bars along the top, which a screen must hold whatever its size.
+/// The controls of top bars that are outside the screen.
 fn outside(window: &Window, size: Vec2) -> Vec<String> {
     let screen = egui::Rect::from_min_size(egui::Pos2::ZERO, size).expand(1.0);
     let held = [Role::ComboBox, Role::CheckBox, Role::Tab];
@@ -88,7 +88,7 @@ fn views_fit_into_small_and_large_windows() {
     assert!(problems.is_empty(), "outside the window:\n{}", problems.join("\n"));
 }
 
-/// Entries of the menu that leave a view.
+/// The entries of the menu that leave a view.
 const LEAVING: [&str; 12] = [
     "Close report",
     "Summary",
@@ -104,7 +104,7 @@ const LEAVING: [&str; 12] = [
     "Tile mapping",
 ];
 
-/// What can be pressed: role and name of each control.
+/// The controls that can be pressed: role and name of each.
 fn controls(window: &Window) -> Vec<(Role, String)> {
     let pressable = [
         Role::Button,
@@ -129,7 +129,7 @@ fn controls(window: &Window) -> Vec<(Role, String)> {
     found
 }
 
-/// Entries of the menu that do the same in every view: pressed in one of them.
+/// The entries of the menu that do the same in every view; they are pressed in one of them.
 const SHELL: [&str; 5] = ["Theme", "Keys and help", "Commands", "Reload report", "Hide menu"];
 
 #[test]
@@ -137,7 +137,7 @@ fn every_control_can_be_pressed() {
     each_pair(VARIANTS, |variant, view| {
         let mut window = window(variant, view, Vec2::new(1300.0, 850.0));
         for (role, name) in controls(&window) {
-            // These leave the view, or open a dialog of the system.
+            // These leave the view or open a dialog of the system.
             let leaves = LEAVING.contains(&name.as_str());
             let shell = SHELL.iter().any(|entry| name.starts_with(entry));
             if leaves || (shell && view != "summary") {
@@ -157,7 +157,7 @@ fn every_control_can_be_pressed() {
     });
 }
 
-/// A key going down, in one frame.
+/// A key press in one frame.
 fn press(key: Key) -> Event {
     let modifiers = Modifiers::NONE;
     Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers }
@@ -390,7 +390,7 @@ fn the_home_screen_says_what_can_be_done() {
         assert!(found, "{words}");
     }
     window.check_accessibility();
-    // Rows of a list end below each other.
+    // The rows of a list are one below the other.
     for name in ["one", "another", "a third"] {
         window.state_mut().session_mut().prefs_mut().remember(std::path::Path::new(name));
     }
@@ -430,7 +430,7 @@ fn a_step_of_liveness_is_chosen_by_keys_and_becomes_a_column() {
 #[test]
 fn an_insight_leads_to_the_place_that_shows_it() {
     let mut window = window(&VARIANTS[0], "insights", Vec2::new(1300.0, 3000.0));
-    // What is about memory is folded, since the program fits.
+    // Panels about memory are folded, since the program fits.
     assert!(window.query_by_label("Show in Liveness").is_none());
     window.get_by_label_contains("Memory: fits, ").click();
     settle(&mut window);
@@ -506,8 +506,8 @@ fn an_operation_is_chosen_in_all_tabs() {
     assert!(says(&window, "Read by") && says(&window, "layer2/conv/bias"));
 }
 
-/// A window in which nothing happens costs nothing. Where the system cannot watch files, reports are
-/// looked at every two seconds; anything shorter is a view that never rests.
+/// An idle window costs nothing. If the system cannot watch files, reports are polled every two
+/// seconds; a shorter interval means that a view never becomes idle.
 #[test]
 fn a_window_at_rest_asks_for_no_frame() {
     each_pair(&VARIANTS[..5], |variant, view| {
@@ -516,7 +516,7 @@ fn a_window_at_rest_asks_for_no_frame() {
             let output = window.output().viewport_output.get(&egui::ViewportId::ROOT);
             output.map_or(Duration::MAX, |output| output.repaint_delay)
         };
-        // Animations end, and what is looked at goes into the history, within some seconds.
+        // Animations end, and the place enters the history, within a few seconds.
         let frames = (0..600).take_while(|_| {
             window.step();
             delay(&window) < Duration::from_secs(1)

@@ -1,4 +1,4 @@
-//! A report that breaks its own laws says so above every view.
+//! Tests that a report that violates its invariants shows that above every view.
 
 use crate::common;
 use crate::gui_support::{Window, opened_window, press_role, says, settle, show_view};
@@ -17,7 +17,7 @@ fn simulated(directory: &Path) {
     common::report_file(&spec, directory);
 }
 
-/// A window that checks what it opens, after the check of the report.
+/// A window that checks reports, after the check has ended.
 fn checked_window(directory: &Path) -> Window {
     let opened = OpenReport::read(directory).unwrap();
     let mut window = opened_window(opened.clone(), "summary", SIZE);
@@ -53,7 +53,7 @@ fn a_report_that_breaks_its_laws_says_so_on_every_view() {
     }
 }
 
-/// What is said of a report with a long name, and the button beside it, are seen.
+/// The description of a report with a long name and the button beside it are visible.
 #[test]
 fn a_long_name_hides_nothing_of_what_is_said() {
     let directory = tempfile::tempdir().unwrap();

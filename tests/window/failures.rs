@@ -1,4 +1,4 @@
-//! What can go wrong in a sitting: it is said in words, and nothing is lost.
+//! Tests of failures during a session: each shows a message, and nothing is lost.
 
 use crate::common;
 use crate::gui_support::{
@@ -68,7 +68,7 @@ fn the_last_words_of_a_child_are_shown_on_the_home_screen_too() {
     settle(&mut window);
     assert!(window.state().session().page().is_none());
     until(&mut window, "listed", |window| says(window, "adder"));
-    // It lies below the edge of the window, where a pointer does not reach it.
+    // It is below the edge of the window, where a pointer cannot reach it.
     window.get_by_role_and_label(Role::Button, "adder").click_accesskit();
     window.step();
     window.step();
@@ -84,7 +84,7 @@ fn a_report_is_closed_while_it_is_asked_about() {
         let (opened, _directory) = simulated();
         let mut window = opened_window(opened, "summary", SIZE);
         window.state_mut().show_view(view);
-        // Questions are asked in the first frame and answered later.
+        // Queries start in the first frame and are answered later.
         window.step();
         window.step();
         assert!(press_role(&mut window, Role::Button, "Close report"));
@@ -134,7 +134,7 @@ fn report(directory: &Path) -> OpenReport {
     OpenReport::read(directory).unwrap()
 }
 
-/// Saves what is shown under a path.
+/// Saves the visible view to a path.
 fn save(window: &mut Window, path: &Path) {
     press(window, Modifiers::CTRL, Key::S);
     save_under(window, path);
@@ -174,7 +174,7 @@ fn garbage_beside_a_report_is_told_kept_and_moved_aside() {
     assert!(std::fs::read_to_string(&notes).unwrap().contains("view=memory"));
 }
 
-/// A directory with several reports asks which one is meant: PopTorch writes such.
+/// A directory with several reports, as PopTorch writes them, asks which one to open.
 #[test]
 fn a_directory_of_several_reports_offers_a_choice() {
     let directory = tempfile::tempdir().unwrap();
@@ -255,7 +255,7 @@ fn a_file_that_changes_is_read_again_and_the_selection_stays() {
     press(&mut window, Modifiers::NONE, Key::Period);
     let before = window.state().session().selection().clone();
     assert!(before.step.is_some());
-    // Time for the first look at the file.
+    // Wait for the first check of the file.
     until(&mut window, "looked at", |_| true);
     std::thread::sleep(Duration::from_millis(300));
     window.step();

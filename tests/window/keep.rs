@@ -1,4 +1,4 @@
-//! Coming back: links, undo and redo, bookmarks, saving, reading again.
+//! Tests of coming back: links, undo and redo, bookmarks, saving, reloading.
 
 use crate::common;
 use crate::gui_support;
@@ -36,7 +36,7 @@ fn a_link_restores_the_view_it_was_copied_from() {
     });
 }
 
-/// However a place of the trace was reached, its link leads to the same pixels.
+/// The link to a place of the trace leads to the same pixels, however the place was reached.
 #[test]
 fn a_link_to_a_trace_that_was_moved_restores_every_pixel() {
     for name in ["simulated", "small", "far out", "sample of a pipeline"] {
@@ -207,7 +207,7 @@ fn a_report_read_again_keeps_what_is_selected() {
     assert_eq!(link(&window), before);
 }
 
-/// Saves the choice of this name under a path.
+/// Saves the choice of this name to a path.
 fn save_choice(window: &mut Window, choice: &str, path: &Path) {
     press(window, Modifiers::CTRL, Key::S);
     window.query_all_by_role(Role::ComboBox).last().unwrap().click();

@@ -1,5 +1,5 @@
-//! Limits: points of the roofline are operations, the waterfall is whole, and what is not known is
-//! said.
+//! Tests of the limits view: points of the roofline are operations, the waterfall is complete, and
+//! unknown figures are reported as such.
 
 use crate::gui_support::{
     Variant, Window, click_at, opened_window, picture, press_role, says, settle,
@@ -25,13 +25,13 @@ fn pipeline() -> (Window, Report) {
     (opened_window(opened, "limits", SIZE), report)
 }
 
-/// Value and place of a part of a picture.
+/// The value and rectangle of a part of a picture.
 fn part(window: &Window, role: Role, name: &str) -> (String, Rect) {
     let node = window.get_by_role_and_label(role, name);
     (node.accesskit_node().value().unwrap_or_default(), node.rect())
 }
 
-/// How much of a window has the colour of what is achieved, inside a part of it.
+/// The number of pixels in a part of a window that have the colour of the achieved share.
 fn pixels(window: &mut Window, inside: Rect, colour: egui::Color32) -> usize {
     let picture = picture(window, SIZE);
     let width = picture.width;
@@ -57,12 +57,12 @@ fn a_point_that_is_clicked_is_the_selected_operation() {
         settle(&mut window);
         let selected = window.state().session().selection().operation;
         assert_eq!(selected.map(|id| id.index()), Some(id), "{name}");
-        // Details say in words what it could cost.
+        // The details state the lower bound.
         assert!(says(&window, name) && says(&window, &cycles), "{name}");
         let ideal = row.limits.ideal.unwrap().cycles;
         assert!(says(&window, &grouped(ideal.0)), "{name}");
     }
-    // The same point again takes the selection back.
+    // A second click on the same point clears the selection.
     let (_, place) = part(&window, Role::GraphicsObject, "layer2/conv/bwd");
     click_at(&mut window, place.center(), 1);
     settle(&mut window);

@@ -1,4 +1,4 @@
-//! What the window tells its user is told by words, by a drawing and to readers of the screen.
+//! Tests that messages appear as text, with an icon, and to screen readers.
 
 use crate::gui_support::{Variant, click_label, picture, says, settle, window};
 use egui::accesskit::{Live, Role};

@@ -1,4 +1,5 @@
-//! Pictures drawn without a display: the right colours in the right places, the same every time.
+//! Tests of pictures drawn without a display: the right colours in the right places, the same every
+//! time.
 
 use crate::gui_support::picture_of;
 use tilescope_fixtures::ReportBuilder;
@@ -6,7 +7,7 @@ use tilescope_gui::theme::{DARK, LIGHT};
 use tilescope_gui::{OpenReport, PictureFormat, Theme, export, picture, view_names};
 use tilescope_report::ProgramKind;
 
-/// A run of which the first half is exchange and the second half vertices.
+/// A run whose first half is exchange and whose second half is vertices.
 fn two_halves(directory: &std::path::Path) -> OpenReport {
     let mut report = ReportBuilder::new(1, 8);
     let exchange = report.exchange("a", 8);

@@ -1,4 +1,4 @@
-//! Proposals that are tried in the Insights view, with the real program as the child.
+//! Tests of trying proposals in the Insights view, with the real program as the child.
 
 use crate::common;
 use crate::gui_support::{Window, opened_window, says, settle, simulator, until};
@@ -47,7 +47,7 @@ fn proposals_are_tried_kept_and_applied() {
     assert!(says(&window, &best.measured.text(best.subject)["tried: ".len()..]));
     drop(window);
 
-    // The next one who opens the report need not try again.
+    // The next user of the report need not try again.
     let mut window = open(directory.path());
     settle(&mut window);
     assert!(says(&window, &best.measured.text(best.subject)["tried: ".len()..]));

@@ -1,5 +1,5 @@
-//! Reports on other machines in the window: connecting, and each failure on the way. `ssh` is a script
-//! that runs a shell here, or does something else.
+//! Tests of reports on other machines in the window: connecting, and each possible failure. `ssh`
+//! is a script that runs a local shell, or does something else.
 
 use crate::gui_support::{Window, click, press, press_role, says, settle, show_view, window_of};
 use egui::accesskit::Role;
@@ -14,7 +14,7 @@ use tilescope_report::remote::RemoteSettings;
 
 const SIZE: Vec2 = Vec2::new(1280.0, 1000.0);
 
-/// What `ssh` does, by host. Processes are known by files in a directory of the test.
+/// The behaviour of `ssh` by host. Processes are recorded as files in a directory of the test.
 const SSH: &str = r#"#!/bin/sh
 while [ "$1" != "--" ]; do shift; done
 host=$2
@@ -32,7 +32,7 @@ case $host in
 esac
 "#;
 
-/// Where the script is, and what it writes.
+/// The directory of the script and its output.
 fn place() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {

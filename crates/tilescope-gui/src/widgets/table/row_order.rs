@@ -1,28 +1,28 @@
-//! Which rows of a table are shown and in which order, with their sums.
+//! The visible rows of a table in order, with their sums.
 
 use tilescope_analysis::data_table::{DataTable, TableCell};
 
-/// Which rows are shown, in which order.
+/// The visible rows, in order.
 #[derive(Default)]
 pub(crate) struct TableRowOrder {
-    /// The table that it orders.
+    /// The table that it belongs to.
     pub generation: u64,
-    /// Places of the rows.
+    /// The indices of the rows.
     pub rows: Vec<u32>,
-    /// Sums over these rows; `None` for columns of words.
+    /// The sums over these rows; `None` for text columns.
     pub sums: Vec<Option<TableCell>>,
     /// The widest number of each column among these rows and their sums.
     pub widest: Vec<Option<TableCell>>,
 }
 
 impl TableRowOrder {
-    /// Where a row of the table stands among those that are shown.
+    /// The position of a row of the table among the visible ones.
     pub(crate) fn place_of(&self, row: usize) -> Option<usize> {
         self.rows.iter().position(|known| *known as usize == row)
     }
 }
 
-/// The rows that hold a text, ordered by a column.
+/// The rows that contain a text, sorted by a column.
 pub(crate) fn order(
     table: &DataTable,
     column: usize,
@@ -41,7 +41,7 @@ pub(crate) fn order(
             (Some(a), Some(b)) => a.compare(b),
             (a, b) => a.is_some().cmp(&b.is_some()),
         };
-        // Equal rows keep their order whichever way the column is sorted.
+        // Equal rows keep their order in either direction.
         if descending { ordering.reverse() } else { ordering }
     });
     let columns = 0..table.columns.len();
@@ -52,7 +52,8 @@ pub(crate) fn order(
     TableRowOrder { generation: 0, rows, sums, widest }
 }
 
-/// The cell with most letters, without writing all of them: whole numbers have those of their digits.
+/// The cell with the most characters, without formatting all of them: for whole numbers the digits
+/// count.
 fn widest(
     table: &DataTable,
     rows: &[u32],
@@ -72,7 +73,7 @@ fn widest(
     numbers.max_by(longer).cloned()
 }
 
-/// Letters of a whole number with separators.
+/// The number of characters of a whole number with separators.
 fn grouped_letters(cell: &TableCell) -> usize {
     let size = cell.number().map_or(1.0, |number| number.abs().max(1.0));
     let digits = size.log10().floor() as usize + 1;
