@@ -34,7 +34,7 @@ fn checked_window(directory: &Path) -> Window {
 }
 
 #[test]
-fn a_report_that_breaks_its_laws_says_so_on_every_view() {
+fn violated_invariants_are_shown_above_every_view() {
     let directory = tempfile::tempdir().unwrap();
     simulated(directory.path());
     let db = Connection::open(directory.path().join("profile.pop")).unwrap();
@@ -55,7 +55,7 @@ fn a_report_that_breaks_its_laws_says_so_on_every_view() {
 
 /// The description of a report with a long name and the button beside it are visible.
 #[test]
-fn a_long_name_hides_nothing_of_what_is_said() {
+fn a_long_name_does_not_hide_the_message() {
     let directory = tempfile::tempdir().unwrap();
     let long = directory.path().join("a-run-of-last-night-".repeat(10));
     simulated(&long);
@@ -73,7 +73,7 @@ fn a_long_name_hides_nothing_of_what_is_said() {
 }
 
 #[test]
-fn a_sound_report_says_nothing() {
+fn a_valid_report_shows_no_message() {
     let directory = tempfile::tempdir().unwrap();
     simulated(directory.path());
     assert!(!says(&checked_window(directory.path()), "its figures may be wrong"));

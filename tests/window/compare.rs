@@ -44,7 +44,7 @@ fn every_view_compares_every_kind_of_report() {
 }
 
 #[test]
-fn what_is_chosen_on_one_side_is_chosen_on_the_other() {
+fn a_selection_on_one_side_is_repeated_on_the_other() {
     let small = Variant::named("small");
     let window = compared(small, small, "memory");
     let page = window.state().session().page().expect("shown");
@@ -84,7 +84,7 @@ fn traces_zoom_together() {
 }
 
 #[test]
-fn graphs_of_both_lie_over_each_other() {
+fn graphs_of_both_are_overlaid() {
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     for view in ["memory", "liveness", "exchange-code"] {
         let mut window = compared(source, target, view);
@@ -100,7 +100,7 @@ fn graphs_of_both_lie_over_each_other() {
 
 /// The contents of a single graph also appear in the common graph.
 #[test]
-fn the_graph_of_both_has_the_line_of_the_memory_and_choices() {
+fn the_common_graph_has_the_capacity_line_and_choices() {
     let (source, target) = (Variant::named("out of memory"), Variant::named("64 IPUs"));
     for (view, switch) in [("memory", true), ("liveness", true), ("exchange-code", false)] {
         let mut window = compared(source, target, view);
@@ -130,7 +130,7 @@ fn the_graph_of_both_has_the_line_of_the_memory_and_choices() {
 }
 
 #[test]
-fn the_grip_moves_the_target_in_time() {
+fn the_handle_shifts_the_target_in_time() {
     let small = Variant::named("small");
     let mut window = compared(small, small, "execution-trace");
     let cycles = |window: &Window| {
@@ -179,7 +179,7 @@ fn the_grip_moves_the_target_in_time() {
 }
 
 #[test]
-fn sides_are_exchanged_and_a_comparison_ends() {
+fn sides_are_swapped_and_a_comparison_ends() {
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     let mut window = compared(source, target, "memory");
     click_label(&mut window, "Swap");
@@ -218,7 +218,7 @@ fn tabs_hold_several_reports() {
 }
 
 #[test]
-fn a_report_that_cannot_be_opened_leaves_the_other_as_it_is() {
+fn a_report_that_cannot_be_opened_leaves_the_other_unchanged() {
     let mut window = opened_window(Variant::named("small").opened(), "memory", COMPARING);
     press(&mut window, Modifiers::COMMAND, Key::D);
     let path = window.get_by_label("Path of the report to compare with");
@@ -252,7 +252,7 @@ fn a_comparison_is_the_same_picture_every_time() {
 
 /// The changes are the first page of a comparison, with the results of the analysis.
 #[test]
-fn what_changed_is_one_page() {
+fn the_changes_are_one_page() {
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     let mut window = compared(source, target, "summary");
     let (a, b) = (source.opened(), target.opened());
@@ -285,7 +285,7 @@ fn what_changed_is_one_page() {
 
 /// Graphs side by side have equal axes, and both traces are drawn alike.
 #[test]
-fn views_beside_each_other_have_one_scale() {
+fn views_side_by_side_have_one_scale() {
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     for view in ["memory", "liveness"] {
         let mut window = compared(source, target, view);
@@ -312,7 +312,7 @@ fn choose_on_both_sides(window: &mut Window, choice: &str, entry: &str) {
 
 /// Equal amounts have equal colours on both sides.
 #[test]
-fn colours_beside_each_other_have_one_scale() {
+fn colours_side_by_side_have_one_scale() {
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     let choices = [
         ("exchange-code", Some(("Show", "Who sends to whom"))),

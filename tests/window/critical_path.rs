@@ -43,7 +43,7 @@ fn zoom_in(window: &mut Window) {
 }
 
 #[test]
-fn the_path_is_walked_and_lit_by_keys() {
+fn keys_walk_along_and_highlight_the_path() {
     let (mut window, _directory) = window("execution-trace");
     assert!(lane(&window).expect("a lane").contains(" hops between lanes"));
     zoom_in(&mut window);
@@ -72,7 +72,7 @@ fn the_path_is_walked_and_lit_by_keys() {
 }
 
 #[test]
-fn why_leads_down_to_an_option_of_the_spec() {
+fn reasons_lead_to_an_option_of_the_spec() {
     let (mut window, _directory) = window("execution-trace");
     press(&mut window, Modifiers::NONE, Key::CloseBracket);
     settle(&mut window);
@@ -88,7 +88,7 @@ fn why_leads_down_to_an_option_of_the_spec() {
 }
 
 #[test]
-fn the_path_on_the_screen_is_a_table_whose_rows_lead_to_steps() {
+fn the_table_of_the_visible_path_links_to_steps() {
     let (mut window, _directory) = window("execution-trace");
     assert!(press_role(&mut window, Role::Tab, "Critical path"));
     settle(&mut window);
@@ -100,7 +100,7 @@ fn the_path_on_the_screen_is_a_table_whose_rows_lead_to_steps() {
 }
 
 #[test]
-fn other_views_count_what_is_on_the_path() {
+fn other_views_count_cycles_on_the_path() {
     for (view, words) in [
         ("summary", ["On the path", "Hidden", "Lead"]),
         ("program-tree", ["On the path", "Exposed, mean", "Hidden, mean"]),

@@ -30,7 +30,7 @@ fn simulated() -> (OpenReport, tempfile::TempDir) {
 }
 
 #[test]
-fn a_child_killed_half_way_is_told_and_loses_nothing() {
+fn a_killed_child_is_reported_and_loses_nothing() {
     simulator();
     let (opened, directory) = simulated();
     let before = std::fs::read(directory.path().join("profile.pop")).unwrap();
@@ -60,7 +60,7 @@ fn a_child_killed_half_way_is_told_and_loses_nothing() {
 }
 
 #[test]
-fn the_last_words_of_a_child_are_shown_on_the_home_screen_too() {
+fn errors_of_a_child_are_shown_on_the_home_screen_too() {
     simulator();
     let (opened, _directory) = simulated();
     let mut window = opened_window(opened, "summary", SIZE);
@@ -79,7 +79,7 @@ fn the_last_words_of_a_child_are_shown_on_the_home_screen_too() {
 }
 
 #[test]
-fn a_report_is_closed_while_it_is_asked_about() {
+fn a_report_is_closed_during_queries() {
     for view in tilescope_gui::view_names() {
         let (opened, _directory) = simulated();
         let mut window = opened_window(opened, "summary", SIZE);
@@ -95,7 +95,7 @@ fn a_report_is_closed_while_it_is_asked_about() {
 }
 
 #[test]
-fn what_was_tried_for_one_report_waits_while_another_is_shown() {
+fn variants_of_a_report_wait_while_another_is_visible() {
     simulator();
     let ((first, _first), (second, _second)) = (simulated(), simulated());
     let mut window = opened_window(first.clone(), "summary", SIZE);
@@ -112,7 +112,7 @@ fn what_was_tried_for_one_report_waits_while_another_is_shown() {
 }
 
 #[test]
-fn a_new_window_opens_on_what_is_shown() {
+fn a_new_window_opens_at_the_current_place() {
     let windows = simulator().join("tilescope.windows");
     let (opened, directory) = simulated();
     let mut window = opened_window(opened, "liveness", SIZE);
@@ -143,7 +143,7 @@ fn save(window: &mut Window, path: &Path) {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_told_and_the_file_stays() {
+fn a_full_disk_is_reported_and_the_file_stays() {
     let directory = tempfile::tempdir().unwrap();
     let mut window = opened_window(report(directory.path()), "memory", SIZE);
     // Every write to this device fails as on a full disk.
@@ -160,7 +160,7 @@ fn a_full_disk_is_told_and_the_file_stays() {
 }
 
 #[test]
-fn garbage_beside_a_report_is_told_kept_and_moved_aside() {
+fn invalid_notes_are_reported_and_moved_aside() {
     let directory = tempfile::tempdir().unwrap();
     let notes = directory.path().join("tilescope-notes.json");
     std::fs::write(&notes, "{\"format\": 1, \"bookmarks\": [{\"na").unwrap();
@@ -210,7 +210,7 @@ fn a_directory_of_several_reports_offers_a_choice() {
 }
 
 #[test]
-fn links_to_what_is_not_there_are_told() {
+fn links_to_missing_places_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let mut window = opened_window(report(directory.path()), "memory", SIZE);
     let follow = |window: &mut Window, report: &Path, at: &str| {
@@ -242,7 +242,7 @@ fn links_to_what_is_not_there_are_told() {
 }
 
 #[test]
-fn a_file_that_changes_is_read_again_and_the_selection_stays() {
+fn a_changed_file_is_reloaded_and_the_selection_stays() {
     let directory = tempfile::tempdir().unwrap();
     let mut window = {
         let opened = report(directory.path());

@@ -164,7 +164,7 @@ fn graphs_are_zoomed_and_moved_by_keys_and_by_typing() {
 }
 
 #[test]
-fn controls_without_room_are_a_key_away() {
+fn a_key_reaches_controls_that_do_not_fit() {
     let mut window =
         window(Variant::named("simulated"), "execution-trace", Vec2::new(640.0, 480.0));
     let last = (Role::SpinButton, "Cycles on the screen");
@@ -186,7 +186,7 @@ fn controls_without_room_are_a_key_away() {
 }
 
 #[test]
-fn several_steps_of_the_trace_stand_beside_each_other() {
+fn several_steps_of_the_trace_are_compared_in_columns() {
     let mut window = window(&VARIANTS[1], "execution-trace", Vec2::new(1300.0, 850.0));
     press(&mut window, Modifiers::NONE, Key::Period);
     let first = selection(&window).step.expect("a step");

@@ -149,6 +149,7 @@ const HELD: [Role; 3] = [Role::ComboBox, Role::CheckBox, Role::Tab];
 /// The roles of controls that must be inside the window if they begin in the bars along the top;
 /// farther down, tables clip them.
 const HELD_ABOVE: [Role; 4] = [Role::Button, Role::TextInput, Role::SpinButton, Role::Slider];
+/// The height of the bars along the top, in points.
 const BARS: f32 = 150.0;
 
 fn outside(window: &Window, size: Vec2) -> Vec<String> {
@@ -165,7 +166,7 @@ fn outside(window: &Window, size: Vec2) -> Vec<String> {
 }
 
 #[test]
-fn words_lie_beside_each_other_and_controls_inside_the_window() {
+fn texts_do_not_overlap_and_controls_stay_inside_the_window() {
     let problems = Mutex::new(Vec::new());
     let views = view_names();
     each_combination(&[VARIANTS.len(), views.len(), SCREENS.len()], |row| {
@@ -198,7 +199,7 @@ fn words_lie_beside_each_other_and_controls_inside_the_window() {
 const LANES: f32 = 60.0;
 
 #[test]
-fn two_reports_find_room_in_a_small_window() {
+fn two_reports_fit_into_a_small_window() {
     let size = SCREENS[0].0;
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     let mut found = Vec::new();
@@ -225,7 +226,7 @@ fn tabs(window: &Window) -> Vec<String> {
 
 /// Every dialog in small windows and with large text: all controls can be reached.
 #[test]
-fn dialogs_find_room_in_small_windows() {
+fn dialogs_fit_into_small_windows() {
     const CTRL: Modifiers = Modifiers::COMMAND;
     let shift = CTRL | Modifiers::SHIFT;
     let keys = [
@@ -294,7 +295,7 @@ fn what_if_is_whole_beside_a_view_with_large_text() {
 
 /// The results of a search are stable and inside their window, small or large.
 #[test]
-fn found_points_find_room_and_are_still() {
+fn search_results_fit_and_are_stable() {
     crate::gui_support::simulator();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("points.db");

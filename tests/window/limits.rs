@@ -43,7 +43,7 @@ fn pixels(window: &mut Window, inside: Rect, colour: egui::Color32) -> usize {
 }
 
 #[test]
-fn a_point_that_is_clicked_is_the_selected_operation() {
+fn clicking_a_point_selects_its_operation() {
     let (mut window, report) = pipeline();
     let found = limits(&report).unwrap();
     let known = report.operations().unwrap();
@@ -70,7 +70,7 @@ fn a_point_that_is_clicked_is_the_selected_operation() {
 }
 
 #[test]
-fn points_lie_on_the_plot_in_the_colours_of_their_classes() {
+fn points_have_the_colours_of_their_classes() {
     let (mut window, report) = pipeline();
     let found = limits(&report).unwrap();
     let (_, plot) = part(&window, Role::Canvas, "Roofline");
@@ -86,7 +86,7 @@ fn points_lie_on_the_plot_in_the_colours_of_their_classes() {
 }
 
 #[test]
-fn the_waterfall_says_and_draws_all_of_the_run() {
+fn the_waterfall_covers_the_whole_run() {
     let (mut window, report) = pipeline();
     let run = limits(&report).unwrap().run.clone().unwrap();
     let (steps, plot) = part(&window, Role::Canvas, "Waterfall");
@@ -108,7 +108,7 @@ fn the_waterfall_says_and_draws_all_of_the_run() {
 }
 
 #[test]
-fn files_of_other_tools_say_why_points_are_missing() {
+fn files_of_other_tools_explain_missing_points() {
     let mut window = gui_support::window(Variant::named("foreign"), "limits", SIZE);
     assert!(says(&window, "No points"));
     assert!(says(&window, "The report has no operations of the model"));

@@ -91,7 +91,7 @@ fn number(text: &str) -> u64 {
 }
 
 #[test]
-fn far_out_marks_are_counted_and_none_is_left_out() {
+fn zoomed_out_marks_are_counted_and_none_is_missing() {
     let mut window = trace(training(0));
     assert!(press_role(&mut window, Role::Button, "Whole run"));
     settle(&mut window);
@@ -111,7 +111,7 @@ fn far_out_marks_are_counted_and_none_is_left_out() {
 }
 
 #[test]
-fn a_mark_is_chosen_zoomed_to_and_walked_from() {
+fn a_mark_is_selected_zoomed_to_and_left_by_keys() {
     let mut window = trace(training(5_000));
     settle(&mut window);
     let stage = marks(&window, "B0 backward")[0].clone();
@@ -170,7 +170,7 @@ fn followed(window: &Window) -> Option<String> {
 
 /// The schedule has every pass of a micro-batch, and a cell links to its cycles.
 #[test]
-fn the_schedule_of_a_pipeline_leads_to_its_slots() {
+fn the_schedule_of_a_pipeline_links_to_its_slots() {
     let mut window = window_of("simulated");
     assert!(press_role(&mut window, Role::Tab, "Schedule"));
     settle(&mut window);
@@ -194,7 +194,7 @@ fn window_of(variant: &str) -> Window {
 }
 
 #[test]
-fn a_double_click_shows_a_mark() {
+fn a_double_click_zooms_to_a_mark() {
     let mut window = trace(training(5_000));
     let (_, before) = marks(&window, "B1 backward")[0].clone();
     click_at(&mut window, before.center(), 2);
@@ -240,7 +240,7 @@ fn every_ipu_is_on_the_screen_and_one_can_be_enlarged() {
 
 /// Dragging the border below an IPU changes its height, which is restored with the tab.
 #[test]
-fn the_border_below_an_ipu_is_dragged() {
+fn dragging_the_border_below_an_ipu_changes_its_height() {
     let variant = Variant::named("simulated");
     let mut window = window(variant, "execution-trace", Vec2::new(1280.0, 900.0));
     let border = |window: &Window| {

@@ -202,7 +202,7 @@ fn the_keyboard_is_enough() {
 }
 
 #[test]
-fn files_that_cannot_be_read_say_why_and_lead_on() {
+fn unreadable_files_show_an_error_and_offer_another() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let whole = std::fs::read(file("guide_mnist.onnx")).unwrap();
@@ -256,7 +256,7 @@ fn operators_that_are_not_modelled_are_listed_and_allowed() {
 }
 
 #[test]
-fn training_asks_for_a_loss() {
+fn training_needs_a_loss() {
     let (mut window, _directory) = dialog(&file("mnist_dynamic_batch.onnx"));
     assert!(window.query_by_role_and_label(Role::ComboBox, "Loss").is_none());
     choose(&mut window, "Task", "Training");
@@ -300,7 +300,7 @@ fn stages_are_annotated_balanced_or_listed() {
 
 /// Stages are known only once all dimensions have a valid size.
 #[test]
-fn annotations_count_whatever_the_file_leaves_open() {
+fn annotations_apply_with_open_dimensions() {
     // The number of image channels is open, and the guess does not fit the network.
     let (known, open) = (b"\x0a\x02\x08\x01\x0a\x02\x08\x1c", b"\x0a\x02\x12\x00\x0a\x02\x08\x1c");
     let (_directory, path) = with_word("guide_mnist_4stages.onnx", known, open);
@@ -324,7 +324,7 @@ fn annotations_count_whatever_the_file_leaves_open() {
 
 /// Fields do not change the text that the user typed.
 #[test]
-fn what_the_text_says_is_judged_by_the_check() {
+fn the_check_judges_the_typed_text() {
     let (mut window, _kept) = dialog(&file("mnist_dynamic_batch.onnx"));
     set_spec(&mut window, |text| text.replace("ipus = 1", "ipus = 4096"));
     assert!(spec(&window).contains("ipus = 4096") && says(&window, "target.ipus: "));
@@ -335,7 +335,7 @@ fn what_the_text_says_is_judged_by_the_check() {
 }
 
 #[test]
-fn what_goes_wrong_and_what_is_stopped_leaves_the_dialog_as_it_was() {
+fn failures_and_cancellation_leave_the_dialog_unchanged() {
     let (mut window, _directory) = dialog(&file("transformer.onnx"));
     set_spec(&mut window, |text| format!("{text}# {DIES}\n"));
     window.get_by_role_and_label(Role::Button, "Simulate").click();
@@ -482,7 +482,7 @@ fn stages_of_a_model_are_balanced_under_what_if() {
 }
 
 #[test]
-fn a_model_that_moved_is_said_and_found_again() {
+fn a_moved_model_is_reported_and_found_again() {
     let (window, directory, model) = what_if("mnist_dynamic_batch.onnx", &[]);
     assert!(says(&window, "Fits: the fullest tile needs"));
     let moved = directory.path().join("elsewhere.onnx");
@@ -513,7 +513,7 @@ fn a_model_that_moved_is_said_and_found_again() {
 }
 
 #[test]
-fn a_model_that_changed_is_said() {
+fn a_changed_model_is_reported() {
     let (window, directory, model) = what_if("guide_mnist.onnx", &[]);
     let words = "This is not the file as it was when the report was made.";
     assert!(!says(&window, words));
@@ -535,7 +535,7 @@ fn a_model_that_changed_is_said() {
 }
 
 #[test]
-fn a_relative_path_means_beside_the_model() {
+fn a_relative_path_is_relative_to_the_model() {
     let (mut window, directory, model) = what_if("mnist_dynamic_batch.onnx", &[]);
     std::fs::copy(&model, directory.path().join("other.onnx")).unwrap();
     let panel = window.state_mut().session_mut().what_if_mut().unwrap();
@@ -646,7 +646,7 @@ fn models_are_found_from_the_home_screen() {
 
 /// A directory belongs to a report or to none, whatever its name.
 #[test]
-fn a_directory_called_like_a_model_is_a_directory() {
+fn a_directory_named_like_a_model_is_a_directory() {
     let directory = tempfile::tempdir().unwrap();
     let (report, empty) =
         (directory.path().join("report.onnx"), directory.path().join("empty.onnx"));

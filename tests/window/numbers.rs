@@ -229,7 +229,7 @@ fn of_tile_mapping(report: &Report) -> Result<Vec<String>, ReportError> {
 }
 
 #[test]
-fn what_is_shown_is_what_the_analyses_say() {
+fn views_show_the_figures_of_the_analyses() {
     let problems = Mutex::new(Vec::new());
     each_pair(VARIANTS, |variant, view| {
         // High enough for everything to be laid out.
@@ -259,7 +259,7 @@ fn what_is_shown_is_what_the_analyses_say() {
 }
 
 #[test]
-fn figures_are_looked_for_in_every_view() {
+fn every_view_has_expected_figures() {
     let report = Variant::named("simulated").opened().report;
     for view in view_names() {
         assert!(!figures(&report, view).expect("reads").is_empty(), "{view}");

@@ -48,7 +48,7 @@ fn the_same_view_is_the_same_picture() {
 }
 
 #[test]
-fn pictures_become_png_files() {
+fn pictures_are_written_as_png_files() {
     let directory = tempfile::tempdir().unwrap();
     two_halves(directory.path());
     let out = directory.path().join("memory.png");
@@ -60,7 +60,7 @@ fn pictures_become_png_files() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_said() {
+fn failures_to_draw_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     two_halves(directory.path());
     let out = directory.path().join("x.png");

@@ -117,14 +117,14 @@ fn a_report_on_another_machine_is_opened_and_looked_at() {
 }
 
 #[test]
-fn what_a_login_script_prints_does_no_harm() {
+fn output_of_a_login_script_is_ignored() {
     let mut window = remote_tab();
     connect(&mut window, "chatty", &sample());
     until(&mut window, "open", is_open);
 }
 
 #[test]
-fn each_failure_is_told_and_can_be_tried_again() {
+fn each_failure_is_reported_and_can_be_retried() {
     let nowhere = "/nowhere/at/all".to_owned();
     let cases = [
         ("stranger", sample(), "does not trust the key of stranger"),
@@ -147,7 +147,7 @@ fn each_failure_is_told_and_can_be_tried_again() {
 }
 
 #[test]
-fn a_copy_goes_on_after_the_connection_was_lost() {
+fn a_copy_resumes_after_a_lost_connection() {
     let mut window = remote_tab();
     connect(&mut window, "breaks", &sample());
     let words = "the connection to breaks was lost";
@@ -157,7 +157,7 @@ fn a_copy_goes_on_after_the_connection_was_lost() {
 }
 
 #[test]
-fn what_cannot_be_an_address_is_told_while_it_is_typed() {
+fn invalid_addresses_are_reported_while_typing() {
     let mut window = remote_tab();
     for host in ["-oProxyCommand=x", "a b", "host:x"] {
         type_into(&mut window, "Host", host);
@@ -192,7 +192,7 @@ fn connecting_can_be_cancelled_and_ends_ssh() {
 }
 
 #[test]
-fn bookmarks_beside_a_report_on_another_machine_lead_to_places_in_it() {
+fn remote_bookmarks_lead_to_places_in_the_report() {
     let directory = tempfile::tempdir().unwrap();
     let report = directory.path().join("profile.pop");
     std::fs::copy(Path::new(&sample()).join("profile.pop"), &report).unwrap();

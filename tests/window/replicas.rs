@@ -126,7 +126,7 @@ fn replicas_that_differ_have_their_own_lanes() {
 
 /// Details describe the step that was clicked in a lane.
 #[test]
-fn a_click_on_another_replica_shows_what_that_one_did() {
+fn a_click_on_another_replica_shows_its_activity() {
     // High enough for both rows of each lane, so that the click hits a step.
     let mut window = opened_window(differing(), "execution-trace", Vec2::new(1300.0, 1000.0));
     let lanes = unfold(&mut window);
@@ -147,7 +147,7 @@ fn a_click_on_another_replica_shows_what_that_one_did() {
 
 /// The figures are those of each class, named by its first replica.
 #[test]
-fn sums_are_of_each_class_of_replicas() {
+fn totals_are_per_replica_class() {
     let mut window = trace(differing());
     assert!(press_role(&mut window, Role::Tab, "Summary"));
     settle(&mut window);

@@ -67,7 +67,7 @@ fn spec(window: &Window) -> String {
 }
 
 #[test]
-fn combinations_are_drawn_listed_and_taken() {
+fn combinations_are_drawn_listed_and_applied() {
     let (mut window, directory) = window();
     let words = "model.m=64,128\nmodel.k=64,128\nmodel.n=64,4194304";
     sweep(&mut window, words);
@@ -129,7 +129,7 @@ fn a_guided_search_shows_its_path() {
 }
 
 #[test]
-fn nonsense_is_told_with_its_place() {
+fn invalid_input_is_reported_with_its_position() {
     let (mut window, _directory) = window();
     click(&mut window, Role::Tab, "Every combination");
     let start = window.get_by_label("Start search");
@@ -160,7 +160,7 @@ fn nonsense_is_told_with_its_place() {
 }
 
 #[test]
-fn a_search_goes_on_hidden_is_stopped_and_begun_again() {
+fn a_search_continues_hidden_is_stopped_and_restarted() {
     let (mut window, _directory) = window();
     sweep(&mut window, "model.m=64..127");
     until(&mut window, "points come", |window| says(window, " rows"));
@@ -183,7 +183,7 @@ fn a_search_goes_on_hidden_is_stopped_and_begun_again() {
 }
 
 #[test]
-fn files_of_guided_searches_are_opened_as_their_path() {
+fn files_of_guided_searches_show_their_path() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let file = directory.path().join("tune.db");
     let file_name = file.to_str().expect("UTF-8");
@@ -217,7 +217,7 @@ fn files_of_guided_searches_are_opened_as_their_path() {
 }
 
 #[test]
-fn files_of_results_are_opened_by_themselves() {
+fn files_of_results_open_without_a_report() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let file = directory.path().join("points.db");
     let vary = ["--vary", "model.batch_size=4,8", "--vary", "options.device_iterations=1,2"];

@@ -89,7 +89,7 @@ fn a_folder_is_a_table_of_runs_with_its_changes() {
 }
 
 #[test]
-fn figures_are_typed_and_nonsense_is_told() {
+fn figures_are_typed_and_invalid_ones_reported() {
     let directory = nightly();
     let mut window = window(directory.path());
     let type_figures = |window: &mut Window, text: &str| {
@@ -108,7 +108,7 @@ fn figures_are_typed_and_nonsense_is_told() {
 }
 
 #[test]
-fn a_pinned_baseline_is_compared_with_whatever_is_opened() {
+fn opened_reports_are_compared_with_the_pinned_baseline() {
     let directory = nightly();
     let mut window = window(directory.path());
     choose(&mut window, "v9");
@@ -140,7 +140,7 @@ fn a_pinned_baseline_is_compared_with_whatever_is_opened() {
 }
 
 #[test]
-fn it_has_room_in_small_windows() {
+fn series_fit_into_small_windows() {
     let directory = nightly();
     for size in [vec2(1600.0, 900.0), vec2(1100.0, 760.0), vec2(480.0, 360.0)] {
         let mut window = window(directory.path());
@@ -172,7 +172,7 @@ fn a_folder_of_reports_is_opened_as_a_series() {
 }
 
 #[test]
-fn a_folder_without_reports_says_so() {
+fn a_folder_without_reports_is_reported() {
     let directory = tempfile::tempdir().expect("temporary directory");
     std::fs::write(directory.path().join("notes.txt"), "no report").expect("writes");
     let mut window = window_of(TilescopeApp::detached(&egui::Context::default(), None), SIZE, 1.0);

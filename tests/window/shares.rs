@@ -39,7 +39,7 @@ fn node(window: &Window, name: &str) -> Option<(String, Rect)> {
 }
 
 #[test]
-fn far_out_lanes_are_shares_and_close_they_are_bars() {
+fn lanes_are_shares_when_zoomed_out_and_bars_when_zoomed_in() {
     let mut window = long_run();
     let (shares, _) = node(&window, SHARES).expect("the whole run is far out");
     let (proportions, _) = node(&window, "Proportions of IPU 0").unwrap();
@@ -67,7 +67,7 @@ fn far_out_lanes_are_shares_and_close_they_are_bars() {
 }
 
 #[test]
-fn a_column_says_its_shares_and_is_zoomed_to() {
+fn a_column_describes_its_shares_and_is_zoomed_to() {
     let mut window = long_run();
     let (_, lane) = node(&window, SHARES).unwrap();
     let at = lane.center() - vec2(60.0, 0.0);
@@ -83,7 +83,7 @@ fn a_column_says_its_shares_and_is_zoomed_to() {
 }
 
 #[test]
-fn a_chosen_step_and_the_colours_stay_through_all_levels() {
+fn the_selected_step_and_the_colours_stay_at_every_zoom() {
     let mut window = long_run();
     let without = compute_pixels(&mut window);
     press(&mut window, Modifiers::NONE, Key::Period);

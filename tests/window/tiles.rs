@@ -105,7 +105,7 @@ fn exchange_code_is_that_of_the_report() {
 }
 
 #[test]
-fn what_measured_tiles_do_is_found_from_where_it_is_looked_for() {
+fn views_link_to_the_activity_of_measured_tiles() {
     for view in ["exchange-code", "tile-mapping"] {
         let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("profile.capnp");
@@ -118,7 +118,7 @@ fn what_measured_tiles_do_is_found_from_where_it_is_looked_for() {
 }
 
 #[test]
-fn choosing_a_program_shows_who_sends_to_whom_in_it() {
+fn selecting_a_program_shows_its_traffic() {
     let mut window = window("exchange-code");
     choose(&mut window, "Show", "Who sends to whom");
     let whole = window.get_by_label("Who sends to whom").accesskit_node().value();
@@ -146,7 +146,7 @@ fn choosing_a_program_shows_who_sends_to_whom_in_it() {
 }
 
 #[test]
-fn an_exchange_is_followed_from_its_cycles_to_its_tiles_and_into_the_trace_and_back() {
+fn an_exchange_links_to_its_tiles_and_to_the_trace_and_back() {
     use tilescope_analysis::exchange_code::{exchange_cycles, exchange_tiles, explain_exchange};
     use tilescope_report::ProgramKind;
     use tilescope_report::units::NumberFormat;
@@ -194,7 +194,7 @@ fn an_exchange_is_followed_from_its_cycles_to_its_tiles_and_into_the_trace_and_b
 }
 
 #[test]
-fn a_tensor_is_mapped_as_the_report_says() {
+fn a_tensor_is_mapped_as_in_the_report() {
     use tilescope_analysis::tile_mapping::{MappingSubject, MappingSubjectKind, mapping, subjects};
     let mut window = window("tile-mapping");
     let report = &window.state().report;
@@ -312,7 +312,7 @@ fn floating_point_work_is_that_of_the_operations() {
 }
 
 #[test]
-fn the_memory_of_a_tile_by_address_is_walked_with_keys() {
+fn keys_move_through_the_memory_of_a_tile_by_address() {
     let mut window = window("liveness");
     choose(&mut window, "Graph", "By address");
     assert!(says(&window, "the fullest tile") && says(&window, "fragmentation"));
@@ -365,7 +365,7 @@ fn links_carry_what_the_steps_of_an_ipu_move() {
 }
 
 #[test]
-fn the_floor_plan_follows_the_step_that_is_chosen() {
+fn the_floor_plan_follows_the_selected_step() {
     let mut window = window("execution-trace");
     press(&mut window, Role::Tab, "Tiles");
     window.get_by_role_and_label(Role::Canvas, "Active cycles of tiles at the cursor");

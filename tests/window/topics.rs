@@ -18,7 +18,7 @@ fn choose(window: &mut Window, choice: &str, entry: &str) {
 }
 
 #[test]
-fn every_topic_shows_what_files_have_of_it() {
+fn every_topic_shows_the_contents_of_its_files() {
     let variant = Variant::named("simulated");
     let mut window = window(variant, "topics", Vec2::new(1600.0, 1400.0));
     let report: &Report = &variant.opened().report;

@@ -184,7 +184,7 @@ fn what_share_of_the_time_goes_to_remote_buffers() {
 }
 
 #[test]
-fn what_the_run_waits_for_and_what_sets_it() {
+fn what_the_run_waits_for_and_the_option_behind_it() {
     let directory = simulated("data_loading", &["options.device_iterations=5"]);
     let mut walk = Walk::new(directory.path());
     walk.click(Role::Button, "Execution trace");

@@ -65,7 +65,7 @@ fn try_one(window: &mut Window) {
 }
 
 #[test]
-fn what_was_tried_is_there_when_the_report_is_opened_again() {
+fn variants_persist_when_the_report_is_reopened() {
     let (mut first, directory) = window();
     try_one(&mut first);
     let report = {
@@ -164,7 +164,7 @@ fn other_replicas_are_tried_from_the_exchange_code() {
 }
 
 #[test]
-fn nonsense_is_refused_with_its_line() {
+fn invalid_specs_are_rejected_with_their_line() {
     let (mut window, _directory) = window();
     for nonsense in ["m = \"seven\"", "m = 7\nmm = 8", "m = = ="] {
         set_text(&mut window, |text| {
@@ -200,7 +200,7 @@ fn a_child_that_is_stopped_loses_nothing() {
 }
 
 #[test]
-fn a_report_without_a_spec_says_so() {
+fn a_report_without_a_spec_is_explained() {
     let mut window = opened_window(Variant::named("foreign").opened(), "summary", SIZE);
     press(&mut window, Modifiers::COMMAND, Key::T);
     assert!(says(&window, "does not record a spec. Name the spec of what ran"));
@@ -235,7 +235,7 @@ fn other_machines_are_tried_and_taken() {
 }
 
 #[test]
-fn trying_other_machines_is_given_up_and_begun_again() {
+fn trying_other_machines_is_cancelled_and_restarted() {
     let (mut window, _directory) = window();
     // A query about another spec replaces the running one: one stop ends both.
     for size in [1499, 1500] {

@@ -61,7 +61,7 @@ fn tabs_with_home_are_always_there_and_another_report_can_be_opened() {
 }
 
 #[test]
-fn a_report_is_chosen_from_a_list_by_letters_and_arrow_keys() {
+fn letters_and_arrow_keys_choose_a_report_from_a_list() {
     let directory = reports();
     let first = OpenReport::read(&directory.path().join("first")).unwrap();
     let mut window = opened_window(first, "memory", SIZE);
@@ -86,7 +86,7 @@ fn a_report_is_chosen_from_a_list_by_letters_and_arrow_keys() {
 }
 
 #[test]
-fn directories_are_gone_into_and_left_by_keys() {
+fn keys_enter_and_leave_directories() {
     let directory = reports();
     let deep = directory.path().join("empty/deep");
     (Variant::named("small").write)(&deep);
@@ -122,7 +122,7 @@ fn a_half_typed_path_is_completed_by_enter_on_the_home_screen() {
 
 /// Every dialog that a key opens: immediate typing goes into it.
 #[test]
-fn the_focus_is_where_one_types_in_every_dialog() {
+fn every_dialog_focuses_its_text_box() {
     let directory = reports();
     let mut dialogs = Vec::new();
     for action in actions() {
@@ -219,7 +219,7 @@ fn quitting_asks_only_when_edits_would_be_lost() {
 }
 
 #[test]
-fn tabs_come_back_as_they_were() {
+fn tabs_are_restored() {
     let directory = reports();
     let report = |name: &str| OpenReport::read(&directory.path().join(name)).unwrap();
     let mut window = opened_window(report("first"), "liveness", SIZE);
@@ -389,7 +389,7 @@ fn lower_panels_fold_until_there_is_something_to_show() {
 }
 
 #[test]
-fn specs_to_simulate_are_grouped_filtered_and_described_in_full() {
+fn specs_are_grouped_filtered_and_described() {
     simulator();
     let mut window = home(Vec2::new(1280.0, 2400.0));
     assert_says(&window, &["Examples", "Small programs", "Published benchmarks", "too_large"]);
@@ -405,7 +405,7 @@ fn specs_to_simulate_are_grouped_filtered_and_described_in_full() {
 }
 
 #[test]
-fn memory_summary_and_insights_agree_about_the_fullest_tile() {
+fn memory_summary_and_insights_agree_on_the_fullest_tile() {
     for variant in [Variant::named("simulated"), Variant::named("sample out of memory")] {
         let report = variant.opened().report;
         let memory = report.tile_memory().unwrap();
@@ -440,7 +440,7 @@ fn memory_summary_and_insights_agree_about_the_fullest_tile() {
 
 /// A minute in which nothing happens: no frame is requested.
 #[test]
-fn a_minute_of_rest_paints_nothing() {
+fn an_idle_minute_paints_nothing() {
     let minute = Duration::from_secs(60);
     let mut windows = vec![("home", home(SIZE))];
     for view in view_names() {

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_dismissed_once() {
+    fn a_message_can_be_dismissed_only_once() {
         let mut list = MessageList::default();
         list.extend(["a", "b"].map(StatusMessage::done));
         list.dismiss(0);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_is_said_once() {
+    fn equal_messages_are_shown_once() {
         let mut list = MessageList::default();
         list.extend(["a", "b", "a"].map(StatusMessage::done));
         list.push(StatusMessage::error("a"));

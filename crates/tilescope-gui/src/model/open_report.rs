@@ -57,7 +57,7 @@ impl OpenReport {
         Ok(Self { path, report, target, outcome, unmodelled, notes_there })
     }
 
-    /// The machine and, if the program failed, its outcome: `4 IPUs · Mk2 model`.
+    /// The machine and, unless the program was executed, its outcome: `4 IPUs · Mk2 model`.
     pub(crate) fn machine(&self) -> String {
         let target = &self.target;
         let ipus = match target.num_ipus {

@@ -407,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_is_folded_and_unfolded() {
+    fn blocks_fold_and_unfold() {
         let mut prefs = UserPreferences::default();
         prefs.apply(AppCommand::ToggleBlock("Notes"));
         assert_eq!(prefs.folded_blocks, ["Notes"]);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_keys_can_be_given_up() {
+    fn custom_keys_can_be_reset() {
         let mut prefs = UserPreferences::default();
         prefs.apply(AppCommand::SetShortcuts("find", Some(vec!["J".to_owned()])));
         assert_eq!(prefs.keys["find"], ["J"]);

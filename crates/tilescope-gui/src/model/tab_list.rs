@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_are_neighbours_and_the_home_screen_is_between_them() {
+    fn neighbours_wrap_around_through_the_home_screen() {
         assert_eq!(tabs("abc", Some(2)).neighbour(true), Some(0));
         assert_eq!(tabs("abc", Some(0)).neighbour(false), Some(2));
         assert_eq!(tabs("abc", None).neighbour(true), Some(0));
@@ -123,7 +123,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn what_is_shown_exists(steps in proptest::collection::vec((0u8..4, 0usize..5), 0..40)) {
+        fn the_visible_tab_exists(steps in proptest::collection::vec((0u8..4, 0usize..5), 0..40)) {
             let mut tabs = TabList::default();
             for (step, index) in steps {
                 match step {

@@ -18,7 +18,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn a_side_that_changed_nothing_changes_nothing(
+        fn an_unchanged_side_leaves_the_other_as_it_is(
             known in proptest::collection::vec(0..9u8, 0..6),
             other in proptest::collection::vec(0..9u8, 0..6),
         ) {

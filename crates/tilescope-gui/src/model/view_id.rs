@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_view_stands_in_its_place_of_the_table_and_is_found_by_its_name() {
+    fn views_match_the_table_and_are_found_by_name() {
         for (at, id) in ViewId::all().enumerate() {
             assert_eq!(id as usize, at, "{id}");
             assert_eq!(id.name().parse(), Ok(id));

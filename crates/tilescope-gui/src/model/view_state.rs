@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_kept_and_comes_back() {
+    fn only_differences_are_saved_and_restored() {
         let view = SampleViewSettings { zoom: Some(0.1 + 0.2), ..SampleViewSettings::default() };
         let state = to_view_state(&view);
         assert_eq!(state.len(), 1);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_strange_is_named_and_the_rest_is_used() {
+    fn unknown_fields_are_reported_and_the_rest_is_used() {
         let state = serde_json::json!({"filter": "a", "zoom": "banana", "other": 7});
         let (view, strange) = from_view_state::<SampleViewSettings>(state.as_object().unwrap());
         assert_eq!(view.filter, "a");

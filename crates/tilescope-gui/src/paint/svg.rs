@@ -449,7 +449,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_written_as_the_standard_says() {
+    fn base64_matches_the_standard() {
         let cases =
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
         for (bytes, text) in cases {
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_text_and_marks_are_escaped() {
+    fn text_stays_text_and_is_escaped() {
         let context = egui::Context::default();
         crate::theme::install(&context);
         let mut output = context.run_ui(egui::RawInput::default(), |ui| {

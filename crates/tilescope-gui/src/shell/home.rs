@@ -476,7 +476,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_in_one_unit() {
+    fn ages_have_one_unit() {
         let cases = [(0, "just now"), (60, "1 minute ago"), (7_200, "2 hours ago")];
         for (seconds, words) in cases {
             assert_eq!(age_in_words(seconds), words);

@@ -90,9 +90,11 @@ pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<V
     }
 }
 
-/// The widths of pictures of analyses of a spec, and the margin around their contents.
+/// The width of pictures of a sensitivity analysis.
 const SENSITIVITY_WIDTH: f32 = 900.0;
+/// The width of pictures of a sweep.
 const SWEEP_WIDTH: f32 = 1100.0;
+/// The margin around the contents of these pictures.
 const PAGE_MARGIN: i8 = 20;
 
 /// Returns the bytes of a picture file for the answer of `tilescope sensitivity --json`. The
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_as_high_as_what_is_on_them_or_refused() {
+    fn pictures_fit_their_contents_or_fail() {
         let height = |operations: usize| {
             let svg = sensitivity_picture(&answer(operations), PictureFormat::Svg)?;
             let svg = String::from_utf8(svg).expect("text");

@@ -18,8 +18,9 @@ use tilescope_report::atomic_file::{AtomicFileError, move_aside, write_whole};
 use tilescope_report::text_file::read_text;
 use tilescope_report::units::Bytes;
 
-/// The number of attempts to lock the file while another window writes, with a pause after each.
+/// The number of attempts to lock the file while another window writes.
 const TRIES: u32 = 100;
+/// The pause after each attempt.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The longest time that the end of the program waits for pending writes.
@@ -229,7 +230,7 @@ mod tests {
     use crate::model::preferences::{PaletteChoice, ThemeChoice};
 
     #[test]
-    fn preferences_come_back() {
+    fn preferences_persist() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("deep/preferences.json");
         let (mut store, mut prefs, message) = PreferencesFile::open_file(path.clone());
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_means_defaults_and_a_message() {
+    fn invalid_files_give_defaults_and_a_message() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("preferences.json");
         for garbage in ["", "[7", "{\"theme\": 7}", "\u{0}\u{1}"] {
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_written_is_said_once() {
+    fn an_unwritable_directory_is_reported_once() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
         std::fs::write(&file, "").unwrap();
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn two_windows_keep_what_each_has_changed() {
+    fn changes_of_two_windows_are_merged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("preferences.json");
         let (mut first, mut one, _) = PreferencesFile::open_file(path.clone());
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_version_has_written_stays() {
+    fn keys_of_newer_versions_are_preserved() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("preferences.json");
         std::fs::write(&path, r#"{"theme": "dark", "hologram": {"depth": 3}}"#).unwrap();
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn many_windows_at_once_leave_a_whole_file() {
+    fn concurrent_writes_leave_a_valid_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("preferences.json");
         std::thread::scope(|scope| {

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reading_and_other_files_change_nothing() {
+    fn reads_and_other_files_are_ignored() {
         let event = |kind, name: &str| Event::new(kind).add_path(Path::new("out").join(name));
         let written = EventKind::Access(AccessKind::Close(AccessMode::Write));
         let renamed = EventKind::Modify(notify::event::ModifyKind::Any);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_in_which_nothing_happens_asks_for_no_frame() {
+    fn an_idle_window_requests_no_frame() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("profile.pop");
         std::fs::write(&path, "old").expect("written");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_once_when_the_file_rests() {
+    fn a_change_is_reported_once_the_file_is_stable() {
         let mut watch = ReportFileWatcher::new(Path::new("a"));
         let at =
             |seconds, size| Some((SystemTime::UNIX_EPOCH + Duration::from_secs(seconds), size));

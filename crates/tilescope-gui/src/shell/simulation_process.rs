@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_list_is_a_name_and_words_below_a_heading() {
+    fn spec_lists_are_parsed_by_heading_name_and_description() {
         let specs =
             parse_specs("Examples\n  mnist_pipeline  MNIST, four stages\nMore\n  a   b  c\n");
         let spec = |group: &str, name: &str, about: &str| BundledSpec {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_and_last_words_are_told_apart() {
+    fn progress_lines_are_separated_from_errors() {
         let watcher = SimulationWatcher {
             percent: Arc::default(),
             cancelled: Arc::default(),

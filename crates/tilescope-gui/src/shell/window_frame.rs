@@ -16,10 +16,13 @@ use egui::{
     ScrollArea, Stroke, Ui, vec2,
 };
 
-/// The height of the report's name, and the smallest gap between the views and the entries below.
+/// The height of the report's name.
 const MENU_NAME: f32 = 52.0;
+/// The smallest gap between the views and the entries below.
 const MENU_GAP: f32 = 10.0;
+/// The width of the side menu with titles.
 const WIDE_MENU: f32 = 196.0;
+/// The width of the side menu without titles.
 const NARROW_MENU: f32 = 52.0;
 /// The window width below which the menu shows only icons.
 const NARROW_WINDOW: f32 = 760.0;

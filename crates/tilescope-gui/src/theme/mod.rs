@@ -274,7 +274,7 @@ mod tests {
     const ALL: [&ThemePalette; 4] = [&LIGHT, &DARK, &LIGHT_SAFE, &DARK_SAFE];
 
     #[test]
-    fn safe_colours_are_told_apart_with_any_colour_vision() {
+    fn safe_colours_are_distinct_with_any_colour_vision() {
         let activities =
             |palette: &ThemePalette| StepActivity::ALL.map(|activity| palette.activity(activity));
         for (safe, classic) in [(&LIGHT_SAFE, &LIGHT), (&DARK_SAFE, &DARK)] {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn text_can_be_read_in_both_themes() {
+    fn text_is_readable_in_both_themes() {
         for palette in ALL {
             let grounds =
                 [palette.page, palette.raised, palette.stripe, palette.hover, palette.chosen];
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_can_be_read_on_every_bar() {
+    fn labels_are_readable_on_every_bar() {
         for palette in ALL {
             let bars = fields!(
                 palette,
@@ -322,7 +322,7 @@ mod tests {
 
     /// The idle share of a bar differs from the busy share and from the empty background.
     #[test]
-    fn tile_balance_can_be_read_on_every_bar() {
+    fn tile_balance_is_readable_on_every_bar() {
         for palette in ALL {
             for activity in StepActivity::ALL {
                 let bar = palette.activity(activity);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn more_is_told_from_less_by_brightness_alone() {
+    fn brightness_alone_distinguishes_amounts() {
         for palette in ALL {
             let scale: Vec<f32> =
                 (0..=20u8).map(|i| luminance(palette.heat(f32::from(i) / 20.0))).collect();
@@ -348,7 +348,7 @@ mod tests {
 
     /// Pages of reports are made without a window but use the same colours.
     #[test]
-    fn pages_have_the_colours_of_the_window() {
+    fn report_pages_use_the_colours_of_the_window() {
         use tilescope_html::colours::{self, COLOURS};
         use tilescope_report::TrainingPass;
         for (palette, on_page) in [(&LIGHT, 0), (&DARK, 1)] {

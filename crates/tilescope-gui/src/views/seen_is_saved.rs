@@ -121,7 +121,7 @@ fn says_the_same(cell: &TableCell, field: &str) -> bool {
 }
 
 #[test]
-fn every_table_shows_what_is_saved_of_it() {
+fn every_table_equals_its_saved_file() {
     let (_directory, report) = report();
     for table in all() {
         let place = format!("{} {}", table.view, table.name);

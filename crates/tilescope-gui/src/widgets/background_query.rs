@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_stays_until_a_newer_one_is_there() {
+    fn an_answer_stays_until_a_newer_one_arrives() {
         let mut asking = Asking::new();
         assert!(matches!(asking.tenfold(1), QueryState::Waiting { .. }));
         asking.settle();
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_change_with_answers_only() {
+    fn versions_change_only_with_answers() {
         let mut asking = Asking::new();
         let mut version = |key| {
             asking.tenfold(key);
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_overtaken_while_working_are_skipped() {
+    fn outdated_queries_are_skipped() {
         let mut asking = Asking::new();
         let count = Arc::new(AtomicUsize::new(0));
         let mut ask = |key| {
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_answers_its_own_question_only() {
+    fn an_error_applies_only_to_its_own_query() {
         let mut asking = Asking::new();
         let mut ask = |key| {
             let question = |_: &u32| {
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_panics_is_an_answer_too() {
+    fn a_panic_is_an_answer_too() {
         let mut asking = Asking::new();
         let question = |_: &u32| std::panic::resume_unwind(Box::new("test"));
         asking.query.compute(&asking.context, &asking.workers, &1, question);
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_question_ends_and_can_be_asked_again() {
+    fn a_cancelled_query_ends_and_can_be_retried() {
         let mut asking = Asking::new();
         let until_cancelled = |_: &u32, cancelled: &Arc<AtomicBool>| -> Result<u32, ReportError> {
             while !cancelled.load(Ordering::SeqCst) {
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_question_ends_the_work_on_an_older_one() {
+    fn a_newer_query_cancels_an_older_one() {
         let mut asking = Asking::new();
         let until_cancelled =
             |key: &u32, cancelled: &Arc<AtomicBool>| -> Result<u32, ReportError> {
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_may_go_away_while_it_is_asked() {
+    fn a_running_query_can_be_dropped() {
         let mut asking = Asking::new();
         asking.query.compute(&asking.context, &asking.workers, &1, |_| {
             std::thread::sleep(Duration::from_millis(20));

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 /// The height of the tabs alone.
 const TABS: f32 = 36.0;
-/// The smallest height of the open panel, and of the graph above it.
+/// The smallest height of the open panel.
 const LEAST: f32 = 60.0;
+/// The smallest height of the graph above the panel.
 const LEAST_ABOVE: f32 = 120.0;
 
 /// The height below which a view starts with its tables closed.
@@ -34,10 +35,10 @@ impl BottomPanel {
         self.open
     }
 
-    /// Shows the panel at the bottom of `ui` with an initial height of `height`. It starts closed
-    /// if graph and panel together are lower than `low`. `contents` receives a flag that is true if
-    /// more than the tabs is visible, and sets it to open the panel. Returns the panel with the
-    /// user's choice.
+    /// Shows the panel at the bottom of `ui`. `room` holds its initial height, and the height of
+    /// graph and panel together below which it starts closed. `contents` receives a flag that is
+    /// true if more than the tabs is visible, and sets the flag to open the panel. Returns the
+    /// panel with the user's choice.
     #[must_use]
     pub(crate) fn ui(
         self,

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_differ_after_what_they_share() {
+    fn the_shared_start_of_texts_is_measured() {
         let texts = ["layer3+layer4/fwd", "layer3+layer4/bwd", "layer9/fwd"];
         let tail = |at: usize| &texts[at][difference(texts[at], &texts)..];
         assert_eq!([tail(0), tail(1)], ["/fwd", "/bwd"]);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_shown_in_any_room() {
+    fn the_difference_is_shown_at_any_width() {
         let context = egui::Context::default();
         let mut shown = Vec::new();
         let mut output = context.run_ui(egui::RawInput::default(), |ui| {

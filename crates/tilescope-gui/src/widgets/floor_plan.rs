@@ -17,6 +17,7 @@ use tilescope_report::units::{IpuId, TileId, grouped};
 
 /// The space for the name of a chip above it.
 const NAME: f32 = 16.0;
+/// The gap between two chips.
 const GAP: f32 = 10.0;
 /// The smallest and largest ratio of a tile's height to its width.
 const STRETCH: (f32, f32) = (0.35, 1.4);
@@ -340,7 +341,7 @@ mod tests {
     use tilescope_report::units::TileRange;
 
     #[test]
-    fn every_tile_is_found_where_it_is_drawn() {
+    fn every_tile_is_hit_where_it_is_drawn() {
         for (ipus, tiles) in [(1, 1472), (4, 64), (7, 100)] {
             let target = ReportBuilder::new(ipus, tiles).parts.target;
             let rect = Rect::from_min_size(pos2(30.0, 20.0), vec2(900.0, 500.0));

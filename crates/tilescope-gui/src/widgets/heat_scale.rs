@@ -111,7 +111,7 @@ mod tests {
     use super::{HeatScale, log_share};
 
     #[test]
-    fn the_scale_spans_what_is_there() {
+    fn the_scale_spans_the_present_amounts() {
         for log in [false, true] {
             let values = [0, 400_000, 609_791, 500_000];
             let scale = HeatScale::of(&values, log);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_run_from_nothing_to_all_and_never_beyond() {
+    fn shares_stay_between_zero_and_one() {
         assert_eq!((log_share(0.0, 100.0), log_share(100.0, 100.0)), (0.0, 1.0));
         assert_eq!(log_share(5.0, 0.0), 0.0);
         let shares: Vec<f32> = (0..100).map(|value| log_share(f64::from(value), 99.0)).collect();

@@ -39,6 +39,7 @@ pub(crate) const MARGIN: f32 = 12.0;
 
 /// The height of an entry of the side menu.
 pub(crate) const MENU_ENTRY: f32 = 32.0;
+/// The height of an entry of the side menu in a low window.
 pub(crate) const LOW_MENU_ENTRY: f32 = 24.0;
 
 /// An entry of the side menu with icon and text; the selected one is highlighted.
@@ -100,6 +101,7 @@ pub(crate) fn focus_ui(ui: &Ui, response: &Response, rect: Rect) {
 /// The left and right arrow keys, which a widget keeps for itself.
 pub(crate) const SIDE_ARROWS: EventFilter =
     EventFilter { horizontal_arrows: true, vertical_arrows: false, tab: false, escape: false };
+/// All arrow keys, for a widget that keeps them for itself.
 pub(crate) const ALL_ARROWS: EventFilter = EventFilter { vertical_arrows: true, ..SIDE_ARROWS };
 
 /// Returns true if a widget has the focus. These keys are then its own and do not move the focus.

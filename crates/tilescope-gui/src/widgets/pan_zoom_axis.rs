@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_positions_are_shown_as_were_asked_for() {
+    fn the_requested_number_of_positions_is_visible() {
         let limits = AxisLimits { range: AxisRange::new(0, 100_000), width: 830.0 };
         let whole = PanZoomAxis::fitting_exactly(limits.range, limits.width);
         assert_eq!(whole.count(limits), 100_000);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn points_lead_back_to_their_positions() {
+    fn points_convert_back_to_their_positions() {
         for axis in axes() {
             for position in [0.0f32, 400.0, 1599.0].map(|x| axis.position_from_x(x)) {
                 if position < 0 {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_positions_are_told_apart_however_far_out() {
+    fn neighbouring_positions_are_distinct_at_any_distance() {
         let far = 1 << 60;
         let axis = PanZoomAxis::fitting(AxisRange::new(far, far + 100), 1600.0);
         let gap = axis.x_from_position(far + 51) - axis.x_from_position(far + 50);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_axis_reaches_over_stays_on_the_screen() {
+    fn the_range_of_the_axis_stays_on_the_screen() {
         let limits = AxisLimits { range: AxisRange::new(1_000, 11_000), width: 1000.0 };
         let axis = PanZoomAxis::fitting(limits.range, limits.width).zoomed(10.0, 500.0, limits);
         for far in [-1e7f32, 1e7] {
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ten_thousand_times_longer_than_the_rest_can_be_zoomed_away() {
+    fn a_dominating_wait_can_be_zoomed_away() {
         let limits = AxisLimits { range: AxisRange::new(0, 350_000_000), width: 1600.0 };
         let mut axis = PanZoomAxis::fitting(limits.range, limits.width);
         for _ in 0..60 {

@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_and_reports_with_the_typed_letters_are_offered() {
+    fn directories_and_reports_that_match_the_typed_text_are_offered() {
         let base = tempfile::tempdir().unwrap();
         for name in ["report_a", "report_b", "other", "old_report", ".hidden"] {
             std::fs::create_dir(base.path().join(name)).unwrap();

@@ -7,6 +7,7 @@ use tilescope_analysis::figures::Marker;
 
 /// The radius of a point.
 pub(crate) const RADIUS: f32 = 4.5;
+/// The width of the line around a point, because some colours are hardly visible on the page.
 pub(crate) const OUTLINE: f32 = 0.7;
 
 /// The shape of a marker in plots.

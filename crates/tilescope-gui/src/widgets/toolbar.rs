@@ -74,6 +74,7 @@ pub(crate) struct ToolbarBuilder<'a> {
     now: ToolbarGroupSizes,
     /// The left edge of the rows.
     left: f32,
+    /// The right edge of the rows.
     right: f32,
     /// The position of the next group.
     at: Pos2,
@@ -82,6 +83,7 @@ pub(crate) struct ToolbarBuilder<'a> {
     at_end: bool,
     /// The row being filled.
     row: usize,
+    /// The largest number of rows.
     most: usize,
     hidden: Vec<&'static str>,
 }

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drag_is_one_step_and_settling_is_none() {
+    fn a_drag_is_one_undo_step_and_settling_adds_none() {
         let (mut history, mut time) = (NavigationHistory::default(), 0.0);
         visit(&mut history, 0, &mut time);
         for name in 1..50 {

@@ -186,7 +186,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn a_link_reads_as_it_is_written(
+        fn links_survive_a_round_trip(
             path in "/[^\0]{0,20}",
             tiles in proptest::collection::vec(any::<u32>().prop_map(TileId), 0..4),
             step in any::<Option<u64>>(),
@@ -212,13 +212,13 @@ mod tests {
         }
 
         #[test]
-        fn anything_is_a_link_or_an_error(text in "(tilescope:)?[ -~]{0,40}|\\PC{0,20}") {
+        fn any_text_parses_or_fails_without_panic(text in "(tilescope:)?[ -~]{0,40}|\\PC{0,20}") {
             let _ = text.parse::<ReportLink>();
         }
     }
 
     #[test]
-    fn damage_is_told() {
+    fn damaged_links_are_rejected() {
         let error = |text: &str| text.parse::<ReportLink>().unwrap_err().to_string();
         assert!(error("http://example.org").contains("tilescope:"));
         assert!(error("tilescope:/a?view=nowhere").contains("execution-trace"));

@@ -70,7 +70,7 @@ pub(crate) struct ReportNotes {
     pub tried: Vec<SimulatedVariant>,
     /// The bookmarks beside a report on another machine that have been merged so far.
     there: Vec<ReportBookmark>,
-    /// The path of the measured program's spec, as the user named it.
+    /// The path or name of the measured program's spec, as the user gave it.
     pub measured_spec: Option<String>,
     /// The possible paths of the file, the preferred one first.
     candidate_paths: Vec<PathBuf>,
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn bookmarks_come_back_and_those_of_two_windows_add_up() {
+    fn bookmarks_persist_and_merge_across_windows() {
         let directory = tempfile::tempdir().unwrap();
         let (mut first, message) = notes(directory.path());
         assert_eq!(message, None);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_told_and_never_lost() {
+    fn invalid_files_are_reported_and_moved_aside() {
         for garbage in ["", "[7", "{\"format\": 99, \"bookmarks\": []}", "\u{0}"] {
             let directory = tempfile::tempdir().unwrap();
             std::fs::write(directory.path().join(NOTES_FILE), garbage).unwrap();
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_report_cannot_be_written_to_the_data_directory_is_used() {
+    fn read_only_reports_store_notes_in_the_data_directory() {
         let directory = tempfile::tempdir().unwrap();
         let (mut found, _) = notes(directory.path());
         // A directory in place of the file makes writing fail for every user, even root.
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn bookmarks_of_another_machine_are_taken_in_and_changed_here() {
+    fn remote_bookmarks_are_merged_and_changed_locally() {
         let directory = tempfile::tempdir().unwrap();
         let report = Path::new("ssh://pod16/data/out/profile.pop");
         let file = |names: &[&str]| {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tried_and_what_was_marked_do_not_undo_each_other() {
+    fn variants_and_bookmarks_do_not_overwrite_each_other() {
         let directory = tempfile::tempdir().unwrap();
         let tried = |name: &str| SimulatedVariant {
             name: name.to_owned(),

@@ -268,7 +268,7 @@ mod tests {
     use crate::shell::session::AppSession;
 
     #[test]
-    fn names_and_titles_are_unique_and_explained() {
+    fn actions_have_unique_names_titles_and_help() {
         for (at, action) in actions().iter().enumerate() {
             assert!(action.help.ends_with('.'), "{}: a sentence", action.name);
             assert!(!action.title.is_empty() && !action.name.is_empty());
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_means_two_things_at_once() {
+    fn no_key_triggers_two_actions() {
         let session = AppSession::detached();
         for (at, action) in actions().iter().enumerate() {
             for other in actions()[..at].iter().filter(|other| action.conflicts_with(other)) {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_of_views_is_asked_of_some() {
+    fn view_actions_name_at_least_one_view() {
         for action in actions() {
             if let ActionEffect::SendToView(_, views) = action.effect {
                 assert!(!views.is_empty(), "{}", action.name);

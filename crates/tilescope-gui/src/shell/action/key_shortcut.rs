@@ -45,7 +45,7 @@ impl KeyShortcut {
         Some((press(*key), press(physical_key.unwrap_or(*key))))
     }
 
-    /// Returns true if the key types text in a text field.
+    /// Returns true if a text field uses the key: to type, edit or move the cursor.
     pub(crate) fn types_text(self) -> bool {
         const EDITING: [Key; 7] = [Key::A, Key::C, Key::V, Key::X, Key::Y, Key::Z, Key::Backspace];
         let moves = matches!(
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_reads_as_it_is_written() {
+    fn shortcuts_survive_a_round_trip() {
         for key in Key::ALL {
             for press in
                 [KeyShortcut::key(*key), KeyShortcut::ctrl(*key).shift(), KeyShortcut::alt(*key)]
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn shift_does_not_matter_where_it_only_reaches_a_sign() {
+    fn shift_is_ignored_for_signs() {
         let event = |key, modifiers| Event::Key {
             key,
             physical_key: None,

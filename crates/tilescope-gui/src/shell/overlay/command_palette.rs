@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_that_begin_words_match_best() {
+    fn initial_letters_match_best() {
         assert!(score("et", "Execution trace") < score("et", "Hide or show the menu"));
         assert_eq!(score("xyz", "Execution trace"), None);
         assert_eq!(score("", "anything"), Some(0));

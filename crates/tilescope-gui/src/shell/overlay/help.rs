@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_views_are_called_as_the_views() {
+    fn help_pages_have_the_titles_of_their_views() {
         for view in VIEWS {
             assert_eq!(title(view.help), view.id.title());
         }

@@ -103,7 +103,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_simulation_that_cannot_start_is_told_and_not_waited_for() {
+    fn a_simulation_that_cannot_start_is_reported() {
         let mut jobs = BackgroundJobs::default();
         let broken = io::Error::from(io::ErrorKind::PermissionDenied);
         let message = jobs.simulate(|| Err(ChildProgramError::spec(broken, Path::new("a.toml"))));

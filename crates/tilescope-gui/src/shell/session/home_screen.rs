@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_reports_can_be_ticked() {
+    fn at_most_two_reports_can_be_selected() {
         let mut home = HomeScreen::default();
         let mut tick = |name: &str| home.toggle_candidate(PathBuf::from(name));
         tick("a");

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_told_once() {
+    fn a_failure_to_open_is_reported_once() {
         let mut opening = ReportOpening::default();
         opening.start(&Context::default(), PathBuf::from("/nowhere/at/all")).unwrap();
         assert_eq!(opening.path(), Some(Path::new("/nowhere/at/all")));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_listens_after_cancelling() {
+    fn results_are_dropped_after_cancelling() {
         let mut opening = ReportOpening::default();
         let nowhere = || PathBuf::from("/nowhere/at/all");
         opening.start_two(&Context::default(), nowhere(), nowhere()).unwrap();

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_spec_has_results_of_its_own() {
+    fn each_spec_has_its_own_results() {
         let place = |name: &str, spec: &str| results_place(Path::new("d"), name, spec);
         assert_eq!(place("a b.pop", "x"), place("a b.pop", "x"));
         assert_ne!(place("a", "x"), place("a", "y"));

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use tilescope_report::temporary_directory::{TemporaryDirectory, TemporaryDirectoryError};
 
-/// The subdirectories for simulated variants and for the user's models.
+/// The subdirectory for simulated variants of a spec.
 const VARIANTS: &str = "what-if";
+/// The subdirectory for simulations of the user's models.
 const MODELS: &str = "models";
 /// The subdirectory for the specs and results of searches.
 const SEARCHES: &str = "searches";

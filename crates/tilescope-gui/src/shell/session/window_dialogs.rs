@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn asking_for_what_is_open_sends_it_away() {
+    fn opening_the_open_overlay_closes_it() {
         let mut dialogs = WindowDialogs::default();
         let kind = |dialogs: &WindowDialogs| dialogs.overlay().map(|overlay| overlay.kind);
         dialogs.toggle_overlay(Some(OverlayKind::Help));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_compared_with_the_home_screen() {
+    fn the_home_screen_cannot_be_compared() {
         let mut dialogs = WindowDialogs::default();
         let mut toggle = |purpose, report_is_open| {
             dialogs.toggle_chooser(purpose, report_is_open, None);

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_says_its_direction() {
+    fn the_text_of_an_offset_has_a_direction() {
         assert_eq!(offset_words(0), "no offset");
         assert_eq!(offset_words(1234), "+1,234 cycles");
         assert_eq!(offset_words(-1234), "-1,234 cycles");

@@ -100,7 +100,7 @@ mod tests {
     use crate::theme::colour_vision::least_difference;
 
     #[test]
-    fn safe_sides_are_told_apart_with_any_colour_vision() {
+    fn safe_sides_are_distinct_with_any_colour_vision() {
         for colours in [LIGHT_SAFE, DARK_SAFE] {
             let ComparisonPalette { sides, not_always_live: upper, always_live: lower } = colours;
             assert!(least_difference(&[sides.source, sides.target]) >= 0.2);

@@ -20,8 +20,9 @@ use tilescope_analysis::exchange_code::{
 };
 use tilescope_report::units::{IpuId, ProgramId, TileId, TileRange, exact_bytes, grouped, percent};
 
-/// The space for tile numbers left of the matrix and above it.
+/// The space for tile numbers left of the matrix.
 const LEFT: f32 = 74.0;
+/// The space for tile numbers above the matrix.
 const TOP: f32 = 38.0;
 /// The space for the colour scale below the matrix.
 const FOOT: f32 = 30.0;

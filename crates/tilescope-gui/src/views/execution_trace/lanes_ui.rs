@@ -41,6 +41,7 @@ const LEAST_HANDLE: f32 = 24.0;
 /// The smallest height of an IPU whose border is dragged. An IPU that is lower by default has no
 /// border.
 const LEAST_HEIGHT: f32 = 14.0;
+/// The largest height of an IPU whose border is dragged.
 const MOST_HEIGHT: f32 = 1200.0;
 
 impl ExecutionTraceView {
@@ -487,8 +488,8 @@ impl ExecutionTraceView {
 }
 
 /// The initial range of a long run: its typical iteration, below a strip with the whole run. A run
-/// of one iteration starts with a typical slot. `None` if the steps of an iteration are wide enough
-/// to be seen.
+/// of one iteration starts with a typical slot, unless its steps are wide enough to be seen. `None`
+/// shows the whole run.
 fn first_window(
     prepared: &LoadedTrace,
     limits: AxisLimits,

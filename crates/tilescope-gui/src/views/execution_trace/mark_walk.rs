@@ -26,7 +26,7 @@ impl MarkWalk {
         self.wanted = Some((from, forwards, self.presses));
     }
 
-    /// The mark that was found, once it is known. The inner value is `None` at the end of a row.
+    /// The mark that was found, once it is known. `None` until then, and at the end of a row.
     pub(super) fn arrived(
         &mut self,
         ui: &Ui,

@@ -135,7 +135,7 @@ mod tests {
     use tilescope_report::units::{IpuId, TileRange};
 
     #[test]
-    fn every_pixel_shows_what_its_tile_was_measured_doing() {
+    fn every_pixel_shows_the_measured_activity_of_its_tile() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("profile.capnp");
         std::fs::write(&path, IpuStackProfile::layers(8, 3).bytes()).unwrap();

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_chosen_beside_each_other_and_taken_out_again() {
+    fn steps_are_added_to_and_removed_from_the_selection() {
         let mut settings = shown();
         let first = settings.apply(TraceEvent::ChooseStep { step: step(1), add: false }, None);
         assert_eq!(first, Some(AppCommand::SelectStep(Some(step(1)))));
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_chosen_elsewhere_is_followed_once() {
+    fn a_step_selected_elsewhere_is_followed_once() {
         let mut settings = shown();
         settings.also = vec![step(1)];
         let selection = Selection { step: Some(step(3)), ..Selection::default() };
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn zooming_to_what_is_shown_already_zooms_out() {
+    fn zooming_to_the_visible_range_zooms_out() {
         let (mut settings, step) = (shown(), cycles(500, 600));
         settings.apply(TraceEvent::ZoomToOrOut(step), None);
         let near = settings.axis.unwrap();
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_beside_the_screen_is_panned_to() {
+    fn a_step_outside_the_screen_is_panned_into_view() {
         let mut settings = shown();
         settings.apply(TraceEvent::ZoomTo(cycles(500, 600)), None);
         let there = settings.axis;
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_kept_or_replaced_and_all_is_cleared_at_once() {
+    fn marks_are_kept_or_replaced_and_cleared_together() {
         let mut settings = shown();
         let mark = |from, to, keep| TraceEvent::Mark { range: Some(cycles(from, to)), keep };
         settings.apply(mark(10, 20, false), None);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn saved_places_keep_their_names() {
+    fn names_in_saved_places_are_stable() {
         let mut settings = shown();
         settings.bar = Some(SelectedBar {
             at: IpuId(1).into(),

@@ -134,7 +134,7 @@ mod tests {
     use tilescope_report::units::StepId;
 
     #[test]
-    fn a_column_is_a_stack_in_the_order_of_the_activities() {
+    fn share_columns_stack_activities_in_order() {
         let range = CycleRange::new(Cycles(0), Cycles(1_000));
         let mut totals = StepTotals::default();
         totals.cycles[StepActivity::Sync] = Cycles(300);

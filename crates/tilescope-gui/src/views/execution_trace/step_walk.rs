@@ -81,7 +81,7 @@ impl StepWalk {
         self.start_from(WalkOrigin::Position(lane, position), step_move);
     }
 
-    /// The step that was found, once it is known. The inner value is `None` at the end of a lane.
+    /// The step that was found, once it is known. `None` until then, and at the end of a lane.
     pub(super) fn arrived(
         &mut self,
         ui: &Ui,

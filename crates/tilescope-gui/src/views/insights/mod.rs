@@ -46,8 +46,9 @@ struct InsightsPageData {
     picture: TileMemoryOverview,
 }
 
-/// The smallest width of findings side by side, and the largest of a single one.
+/// The smallest width of findings that are side by side.
 const COLUMN: f32 = 900.0;
+/// The largest width of a finding.
 const WIDEST: f32 = 1280.0;
 
 /// The filter for findings.

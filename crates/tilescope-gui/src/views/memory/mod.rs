@@ -71,7 +71,7 @@ enum MemoryGraphMode {
     Map(Option<MemoryCategory>),
 }
 
-/// The variables shown over tiles, the order of tiles, and the inclusion of gaps.
+/// The variables shown over tiles, the order of tiles, and true for one place per IPU.
 type VariableCurvesKey = (Vec<VariableId>, TileAxisOrder, bool);
 
 /// The state of the view.

@@ -53,8 +53,9 @@ const COST_COLUMNS: [CostColumn; 5] = [
     },
 ];
 
-/// The number of columns that are always visible. A wider tree has all of them.
+/// The number of columns that are always visible.
 const FEW_COLUMNS: usize = 2;
+/// The width from which all columns are visible.
 const WIDE_TREE: f32 = 900.0;
 /// The margin after the last column.
 const MARGIN: f32 = 10.0;

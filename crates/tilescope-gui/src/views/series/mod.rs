@@ -26,6 +26,7 @@ const TABLE: f32 = 300.0;
 
 /// The largest width of a plot, and its height.
 const PLOT: Vec2 = vec2(520.0, 230.0);
+/// The smallest width of a plot.
 const LEAST_WIDTH: f32 = 360.0;
 
 /// The largest number of figures with a plot.

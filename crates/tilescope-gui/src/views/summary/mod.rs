@@ -178,8 +178,9 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
     }
 }
 
-/// The widths from which blocks are in two and in three columns.
+/// The width from which blocks are in two columns.
 const TWO_COLUMNS: f32 = 760.0;
+/// The width from which blocks are in three columns.
 const THREE_COLUMNS: f32 = 2750.0;
 
 /// The blocks, which can be folded; the folding is stored.

@@ -15,8 +15,9 @@ use tilescope_analysis::replicas::{ReplicaOverview, gs2_rows};
 use tilescope_report::units::{IpuId, grouped};
 use tilescope_report::{ReplicaRing, RingOrder, SyncGroupMembers, Target};
 
-/// The size of a replica's box, and the gap for an arrow between two of them.
+/// The size of a replica's box.
 const REPLICA: (f32, f32) = (92.0, 40.0);
+/// The gap for an arrow between two boxes.
 const ARROW: f32 = 30.0;
 /// The largest and smallest width of an IPU above its groups.
 const IPU: (f32, f32) = (34.0, 3.0);
@@ -255,8 +256,9 @@ fn places(all: u32, fit: u32) -> Vec<Option<u32>> {
 /// The positions of the IPUs of all visible replicas.
 struct GroupColumns {
     places: Vec<Option<u32>>,
-    /// The width of an IPU, and of a replica.
+    /// The width of an IPU.
     ipu: f32,
+    /// The width of a replica.
     replica: f32,
 }
 

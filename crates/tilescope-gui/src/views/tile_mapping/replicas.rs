@@ -12,8 +12,9 @@ use tilescope_report::units::grouped;
 
 /// The largest number of replicas that are drawn.
 const MOST: u32 = 16;
-/// The size of a replica, and the gap between two.
+/// The size of a replica's box.
 const REPLICA: (f32, f32) = (76.0, 46.0);
+/// The gap between two boxes.
 const GAP: f32 = 6.0;
 /// The width of the text before a row.
 const TITLE: f32 = 110.0;

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_a_sign_unless_they_are_none() {
+    fn nonzero_changes_have_a_sign() {
         let number = |change| gain_bar("", change, String::new()).value;
         let numbers = [-0.176, 0.0, 0.0004, 0.021].map(|change| number(Some(change)));
         assert_eq!(numbers, ["-17.6 %", "0.0 %", "0.0 %", "+2.1 %"]);

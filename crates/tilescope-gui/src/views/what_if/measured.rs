@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_without_a_bar_are_told_together() {
+    fn operations_without_a_bar_share_one_line() {
         let operation = |number: usize| PredictedOperation {
             name: format!("operation {number}"),
             measured: 10.0,

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_in_few_words() {
+    fn dimension_places_have_short_texts() {
         let of = |places: &[(&str, usize)]| super::places(&symbol("s", false, places));
         assert_eq!(of(&[("ids", 1), ("mask", 1)]), "dimension 1 of ids, mask");
         assert_eq!(of(&[("a", 0), ("b", 2)]), "dimension 0 of a; dimension 2 of b");

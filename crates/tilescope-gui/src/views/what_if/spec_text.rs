@@ -269,7 +269,7 @@ mod tests {
                         stages = [\n  [\"a\"],\n  [\"b\"],\n]\nlocation.weights.on_chip = false\n";
 
     #[test]
-    fn only_the_key_that_is_set_changes() {
+    fn setting_a_key_changes_nothing_else() {
         let cases = [
             ("model.name", "\"bert\""),
             ("model.width", "7"),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_toml_allows_is_changed_in_its_place() {
+    fn any_toml_syntax_is_changed_in_place() {
         let cases = [
             ("[options] # mine\nnum_io_tiles = 32\n", "options.num_io_tiles", "64"),
             ("[options.host] # c\nloader = \"sync\"\n", "options.host.loader", "\"async\""),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_known_by_their_line() {
+    fn keys_are_found_by_line() {
         assert_eq!(key_on_line(TEXT, 1).as_deref(), Some("model.name"));
         assert_eq!(key_on_line(TEXT, 0), None);
         assert_eq!(key_on_line(TEXT, 8).as_deref(), Some("options.location.weights.on_chip"));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_in_words() {
+    fn changes_have_texts() {
         let changed = with_value(TEXT, "model.width", "7");
         assert_eq!(changes(TEXT, &changed), ["model.width = 7"]);
         assert_eq!(changes(&changed, TEXT), ["model.width back to its default"]);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_of_a_model_stays_right_wherever_its_spec_is() {
+    fn model_paths_stay_valid_when_specs_move() {
         let text = "[model]\n# mine\nonnx = \"nets/a.onnx\" # here\n";
         let whole = with_whole_path(text, Path::new("/home/me"));
         assert_eq!(whole, text.replace("nets/", "/home/me/nets/"));
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_has_no_values_and_can_be_written_on() {
+    fn invalid_text_has_no_values_and_can_be_extended() {
         for text in ["= = =", "[[[", "\"", "[a\nb", "\u{0}"] {
             assert!(values(text).is_empty());
             assert!(with_value(text, "options.num_io_tiles", "0").contains("num_io_tiles = 0"));

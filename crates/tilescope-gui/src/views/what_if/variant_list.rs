@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variant_is_saved_as_spec_and_as_report() {
+    fn variants_are_saved_as_specs_and_as_reports() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         std::fs::create_dir(at("report")).unwrap();
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_stays_where_saving_fails() {
+    fn failed_saves_keep_existing_files() {
         let directory = tempfile::tempdir().unwrap();
         let kept = directory.path().join("kept");
         std::fs::create_dir(&kept).unwrap();

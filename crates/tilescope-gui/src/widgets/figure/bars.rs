@@ -14,14 +14,17 @@ use tilescope_analysis::figures::{Figure, FigureBar};
 
 /// The height of a row.
 const ROW: f32 = 22.0;
+/// The smallest height of a row with readable text.
 const LEAST_ROW: f32 = 15.0;
 /// The largest width of names.
 const NAMES: f32 = 260.0;
+/// The largest share of the width for names.
 const NAMES_SHARE: f32 = 0.45;
 /// The width of numbers of bars without an axis.
 const NUMBERS: f32 = 54.0;
 /// The width of notes.
 const NOTES: f32 = 250.0;
+/// The width from which notes are shown.
 const WITH_NOTES: f32 = 640.0;
 /// The gap between the parts of a row.
 const GAP: f32 = 8.0;

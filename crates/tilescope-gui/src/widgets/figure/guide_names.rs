@@ -9,8 +9,9 @@ use egui::{FontId, Pos2, Rect, Ui, Vec2, pos2};
 const STEP: f32 = 24.0;
 /// The distance between points of a line that text should not cover.
 const LINE_STEP: f32 = 8.0;
-/// The gap between text and the edge of the plot, and between text and its guide.
+/// The gap between text and the edge of the plot.
 const MARGIN: f32 = 6.0;
+/// The gap between text and its guide.
 const ABOVE: f32 = 1.0;
 /// The cost of covering other text, relative to a point or a guide. Text with this cost is omitted.
 const ON_WORDS: u32 = 1 << 20;
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_move_away_from_what_they_would_hide() {
+    fn names_avoid_other_marks() {
         let guide = GuideSegment::new([pos2(0.0, 50.0), pos2(100.0, 50.0)]);
         let size = Vec2::new(20.0, 10.0);
         let right = guide.best(size, &[]).unwrap();

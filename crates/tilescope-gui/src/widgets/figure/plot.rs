@@ -26,6 +26,7 @@ use tilescope_report::units::grouped;
 const WORDS_SPACING: Rangef = Rangef { min: 12.0, max: 14.0 };
 /// The distance in points between two ticks of each axis.
 const TICKS: [f32; 2] = [90.0, 40.0];
+/// The distance in points between two names on an axis.
 const NAMES: f32 = 84.0;
 /// The width of a character of a name, including the gap between names.
 const LETTER: f32 = 8.0;

@@ -437,7 +437,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn matches_are_found_one_after_the_other() {
+    fn matches_are_visited_in_order() {
         let places = [false, true, false, true, true, false];
         let matching = MatchedPlaces::new(places.into_iter());
         assert_eq!(matching.count(), 3);

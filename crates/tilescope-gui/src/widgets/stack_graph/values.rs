@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layers_stand_on_each_other() {
+    fn layers_are_stacked() {
         let layer = |values: &[u64]| StackLayer { title: String::new(), values: values.to_vec() };
         let stack = StackedValues::new(vec![layer(&[5, 5, 5]), layer(&[0, 7, 1])]);
         assert_eq!(stack.places(), 3);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_beside_each_other_keep_their_own_values() {
+    fn overlaid_layers_keep_their_own_values() {
         let layer = |values: &[u64]| StackLayer { title: String::new(), values: values.to_vec() };
         let stack = StackedValues::overlaid(vec![layer(&[5, 5, 5]), layer(&[0, 7, 1, 2])]);
         assert_eq!(stack.places(), 4);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_of_any_range_is_that_of_its_values() {
+    fn the_maximum_of_any_range_is_that_of_its_values() {
         // Covers whole groups on every level as well as partial ones.
         for count in [0, 1, 7, 8, 9, 64, 65, 512, 700u64] {
             let values: Vec<u64> = (0..count).map(|at| at * 7919 % 1009 + 1).collect();

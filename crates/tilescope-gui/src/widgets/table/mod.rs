@@ -19,12 +19,13 @@ use tilescope_report::units::{Bytes, grouped};
 
 const ROW_HEIGHT: f32 = 24.0;
 const WORDS_WIDTH: f32 = 120.0;
-/// The width of the only text column, whose names alone distinguish rows.
+/// The smallest width of a single text column, because only its names distinguish rows.
 const NAME_WIDTH: f32 = 210.0;
 const SHORT_WIDTH: f32 = 72.0;
 const BETWEEN: f32 = 12.0;
-/// The sign after the title of the column that rows are sorted by.
+/// The sign after the title of a column sorted in descending order.
 const DESCENDING: &str = " ▼";
+/// The sign after the title of a column sorted in ascending order.
 const ASCENDING: &str = " ▲";
 
 /// The smallest readable width of a column with the widest number `widest`. All digits of numbers

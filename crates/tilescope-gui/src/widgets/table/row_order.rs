@@ -99,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_sorted_by_numbers_not_by_letters() {
+    fn numbers_are_sorted_by_value_not_as_text() {
         assert_eq!(order(&table(), 1, true, "").rows, [1, 0, 2]);
         assert_eq!(order(&table(), 1, false, "").rows, [2, 0, 1]);
         assert_eq!(order(&table(), 0, false, "").rows, [2, 1, 0]);
     }
 
     #[test]
-    fn whole_numbers_beside_fractions_are_as_wide_as_their_digits() {
+    fn the_width_of_whole_numbers_is_that_of_their_digits() {
         let columns = vec![TableColumn::number("Value")];
         let cells = [TableCell::Real(1.25), TableCell::Count(70_368_745_177_714)];
         let table = DataTable::new(columns, cells.map(|cell| vec![cell]).to_vec());
@@ -117,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn the_total_is_that_of_the_rows_shown() {
+    fn totals_cover_the_visible_rows() {
         let order = order(&table(), 1, true, "alpha");
         assert_eq!(order.rows, [1, 2]);
         assert_eq!(order.sums, [None, Some(TableCell::Bytes(Bytes(42)))]);
     }
 
     #[test]
-    fn columns_have_room_for_their_largest_number() {
+    fn columns_fit_their_widest_number() {
         let widest = order(&table(), 0, false, "").widest;
         assert_eq!(
             widest,

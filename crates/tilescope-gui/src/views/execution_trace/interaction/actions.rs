@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_zoom_around_the_pointer_or_else_the_middle() {
+    fn keys_zoom_around_the_pointer_or_the_middle() {
         let axis = |pointer| match event(ViewAction::ZoomIn, pointer, None) {
             TraceEvent::ShowAxis(axis) => axis,
             other => panic!("{other:?}"),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_selection_is_marked_or_else_the_cycle_under_the_pointer() {
+    fn marking_uses_the_selection_or_the_pointer() {
         let chosen = CycleRange::new(Cycles(30), Cycles(40));
         let mark = |range, keep| TraceEvent::Mark { range, keep };
         let at = Cycles(shown().0.position_from_x(100.0) as u64);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn focus_shows_the_selection_or_everything() {
+    fn zoom_to_selection_shows_the_selection_or_everything() {
         let chosen = CycleRange::new(Cycles(30), Cycles(40));
         let focus = |chosen| event(ViewAction::ZoomToSelection, None, chosen);
         assert_eq!(focus(Some(chosen)), TraceEvent::ZoomToOrOut(chosen));

@@ -191,7 +191,7 @@ mod tests {
     use crate::theme::LIGHT;
 
     #[test]
-    fn sent_grows_up_and_received_down_to_the_limit() {
+    fn sent_bytes_grow_up_and_received_bytes_down() {
         let column = |sent, received| LinkColumn {
             sent: Bytes(sent),
             received: Bytes(received),

@@ -19,10 +19,11 @@ use tilescope_report::{MarkKind, Report, ReportError, TrainingPass};
 
 /// The distance at which the pointer hits a narrow mark.
 const HIT_TOLERANCE: f32 = 2.0;
-/// The smallest width and height for the text of a mark.
+/// The smallest width for the text of a mark.
 const LEAST_WORDS: f32 = 7.0;
 /// The smallest width for text that is cut off.
 const LEAST_CUT_WORDS: f32 = 40.0;
+/// The smallest height for the text of a mark.
 const LEAST_WORDS_HEIGHT: f32 = 11.0;
 
 /// A visible mark, or several that are too narrow to be drawn separately.

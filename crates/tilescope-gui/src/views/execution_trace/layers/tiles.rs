@@ -265,7 +265,7 @@ mod tests {
     use tilescope_report::units::{TileId, TileRuns};
 
     #[test]
-    fn a_part_of_the_raster_is_what_the_whole_has_there() {
+    fn a_part_of_the_raster_equals_the_whole() {
         let mut builder = ReportBuilder::new(1, 8);
         let work = builder.compute("a", 80);
         builder.parts.compute_sets[0].cycles =

@@ -25,6 +25,7 @@ const LEAST_BARS: f32 = 3.0;
 pub(crate) const SUB_LANE_GAP: f32 = 7.0;
 /// The largest gap between IPUs.
 const IPU_GAP: f32 = 8.0;
+/// The smallest gap between IPUs.
 const LEAST_IPU_GAP: f32 = 1.0;
 /// The gap between replicas.
 const REPLICA_GAP: f32 = 6.0;
@@ -36,6 +37,7 @@ const STAGES_SHARE: f32 = 0.35;
 const LEAST_STAGES: f32 = 4.0;
 /// The largest share of an IPU's height for its stages above a graph of shares.
 const TALL_STAGES_SHARE: f32 = 0.45;
+/// The largest height of the stages above a graph of shares.
 const TALL_STAGES: f32 = 48.0;
 
 /// The position of an IPU, in points from the top of all lanes.
@@ -278,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_given_up_where_there_is_no_room_and_never_all() {
+    fn rows_are_dropped_for_lack_of_space_but_never_all() {
         assert_eq!(fitting_rows(&[5, 2], 7), [5, 2]);
         assert_eq!(fitting_rows(&[5, 2], 4), [2, 2]);
         assert_eq!(fitting_rows(&[5, 2], 0), [1, 1]);

@@ -11,8 +11,9 @@ pub(crate) const SCROLL_BAR: f32 = 10.0;
 const RULER_HEIGHT: f32 = 24.0;
 /// The height of a row of marks.
 pub(crate) const MARK_HEIGHT: f32 = 18.0;
-/// The height of the critical path lane, and the gap above it.
+/// The height of the critical path lane.
 const PATH_HEIGHT: f32 = 26.0;
+/// The gap above the critical path lane.
 const PATH_GAP: f32 = 2.0;
 /// The height of the area below which the layout is compact.
 const LOW: f32 = 300.0;

@@ -9,13 +9,15 @@ use tilescope_analysis::pipeline_schedule::{IterationSchedule, ScheduleCells};
 const GUTTER: f32 = 150.0;
 /// The height of the phases, and of the numbers of the slots.
 pub(super) const HEAD_ROW: f32 = 17.0;
-/// The height of the cells of a stage; its FIFO is below them.
+/// The height of the cells of a stage.
 const TURNS: f32 = 22.0;
+/// The height of the FIFO below the cells.
 const FIFO: f32 = 13.0;
 /// The gap between stages.
 const GAP: f32 = 4.0;
-/// The width of a character in a cell, in points; cells also need a margin.
+/// The width of a character in a cell, in points.
 const LETTER: f32 = 6.5;
+/// The margin of the text in a cell, in points.
 const MARGIN: f32 = 5.0;
 /// The smallest and largest width of a column.
 const COLUMN: (f32, f32) = (44.0, 110.0);

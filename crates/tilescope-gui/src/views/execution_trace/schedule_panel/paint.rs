@@ -14,7 +14,7 @@ use tilescope_analysis::trace::short_turn;
 use tilescope_report::TrainingPass;
 use tilescope_report::units::{CycleRange, grouped};
 
-/// The opacity of the veil over turns of other micro-batches while one is followed.
+/// The share of the lane's colour in turns of other micro-batches while one is followed.
 const UNLIT: f32 = 0.7;
 
 /// The inputs for painting the schedule.

@@ -584,7 +584,7 @@ mod tests {
     use egui::vec2;
 
     #[test]
-    fn an_axis_keeps_its_part_on_another_width() {
+    fn an_axis_keeps_its_range_at_another_width() {
         let limits = |width| AxisLimits { range: AxisRange::new(0, 1_000), width };
         let mut axis = ZoomedAxis::default();
         let whole = axis.within(limits(500.0));
@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_moved_as_the_window_is() {
+    fn pictures_follow_the_visible_range() {
         let frame = Rect::from_min_size(pos2(10.0, 20.0), vec2(100.0, 50.0));
         let axis = |length, width| PanZoomAxis::fitting_exactly(AxisRange::new(0, length), width);
         let layout = AddressLayout {

@@ -17,8 +17,9 @@ use tilescope_report::units::{Bytes, VariableId, exact_bytes, grouped};
 
 /// The smallest part of the picture with a label.
 const LEAST_LABEL: [f32; 2] = [72.0, 14.0];
-/// The smallest height of a free block with an outline; higher ones also show their bytes.
+/// The smallest height of a free block with an outline.
 const LEAST_BLOCK: f32 = 3.0;
+/// The smallest height of a free block that shows its bytes.
 const LEAST_BLOCK_LABEL: f32 = 14.0;
 
 /// The layout of this frame.

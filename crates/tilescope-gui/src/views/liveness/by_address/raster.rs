@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_where_and_when_it_is_live() {
+    fn variables_are_drawn_at_their_addresses_and_steps() {
         let timeline = timeline(&[(0..4, None), (4..8, Some(2..6))]);
         let image = raster(&timeline, window(8, 8), [8, 8], &LIGHT);
         let lane = |x: usize, y: usize| image.pixels[y * 8 + x] == LIGHT.lane;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_smaller_than_a_pixel_colours_its_share() {
+    fn parts_of_a_pixel_colour_their_share() {
         let full = timeline(&[(0..8, None)]);
         let strong = raster(&full, window(8, 8), [1, 1], &LIGHT).pixels[0];
         let tiny = timeline(&[(0..1, Some(0..2))]);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beside_the_window_is_not_drawn() {
+    fn variables_outside_the_window_are_not_drawn() {
         let timeline = timeline(&[(20..30, None), (0..2, Some(6..8))]);
         let image = raster(&timeline, window(4, 8), [4, 4], &LIGHT);
         assert!(image.pixels.iter().all(|pixel| *pixel == LIGHT.lane));

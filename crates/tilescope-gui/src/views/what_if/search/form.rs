@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_typed_is_a_word_for_each_line() {
+    fn each_line_is_one_argument() {
         let mut form = SearchForm {
             kind: SearchKind::Sweep,
             vary: "a.b=1,2\n\n  c=x \n".to_owned(),

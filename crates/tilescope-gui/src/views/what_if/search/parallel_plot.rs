@@ -15,8 +15,9 @@ use tilescope_experiments::answers::{SweepAnswer, SweepPoint, value_text};
 use tilescope_experiments::point::Point;
 use tilescope_report::units::{binary_bytes, grouped, seconds};
 
-/// The height and the largest width of the plot.
+/// The height of the plot.
 const HEIGHT: f32 = 340.0;
+/// The largest width of the plot.
 const WIDEST: f32 = 1048.0;
 
 /// The smallest distance between axes, in points, at which numbers are readable.
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stand_at_the_ends_of_axes() {
+    fn axes_are_labelled_at_their_ends() {
         let scene = ParallelScene::new(&answer());
         let words = |at: f64| {
             let labels = scene.figure.labels.iter().filter(|label| label.at[0] == at);

@@ -15,6 +15,7 @@ use tilescope_experiments::point::Point;
 
 /// The largest size of a plot.
 const SIZE: Vec2 = vec2(520.0, 400.0);
+/// The smallest width of a plot.
 const LEAST_WIDTH: f32 = 360.0;
 
 /// The largest number of points of the front with a number and a line below the plots.

@@ -14,8 +14,9 @@ use tilescope_experiments::answers::{TuneAnswer, TuneStepAnswer};
 use tilescope_experiments::objective::TuneObjective;
 use tilescope_report::units::grouped;
 
-/// The size of the plot.
+/// The width of the plot.
 const WIDTH: f32 = 1050.0;
+/// The height of the plot.
 const HEIGHT: f32 = 380.0;
 
 /// The space above the highest point of the path, relative to its height. Dead ends above it are
