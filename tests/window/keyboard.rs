@@ -58,7 +58,7 @@ fn selection(window: &Window) -> &Selection {
     window.state().session().selection()
 }
 
-/// Presses Tab until a widget of this role and name has the focus.
+/// Presses Tab until a widget of this role and name has the focus. Returns true on success.
 fn tab_to(window: &mut Window, (role, name): (Role, &str)) -> bool {
     for _ in 0..400 {
         press_once(window, Key::Tab);

@@ -61,7 +61,7 @@ fn each_pair_in_each_view(check: impl Fn(&Variant, &Variant, &'static str) + Syn
     });
 }
 
-/// Selects a layout, if the view has it.
+/// Selects a layout. Returns true if the view has it.
 fn lay_out(window: &mut Window, layout: &str) -> bool {
     click(window, Role::ComboBox, "Layout");
     let entry = window.query_all_by_label(layout).last();

@@ -73,7 +73,7 @@ impl SoftwareRenderer {
         }
     }
 
-    /// Draws one frame on a background of one colour.
+    /// Draws one frame on a background of one colour and returns it.
     pub(crate) fn paint(
         &self,
         size: [usize; 2],

@@ -129,7 +129,7 @@ pub fn tune_picture(answer: &TuneAnswer, format: PictureFormat) -> Result<Vec<u8
     page_picture(SWEEP_WIDTH, format, |ui| search_page_ui(ui, &found))
 }
 
-/// Draws a page as a picture as high as its contents.
+/// Returns the bytes of a picture of a page, as high as its contents.
 fn page_picture(
     width: f32,
     format: PictureFormat,
@@ -181,7 +181,7 @@ fn whole_pixels(length: f32) -> u32 {
     length.ceil() as u32
 }
 
-/// Draws the home screen, or a view of a report.
+/// Returns a picture of the home screen, or of a view of a report.
 pub fn picture(
     opened: Option<OpenReport>,
     view: &str,
@@ -201,7 +201,7 @@ fn prepared(opened: Option<OpenReport>, view: &str, theme: Theme) -> (Context, T
     (context, app)
 }
 
-/// Draws an app in its current state, once it is idle.
+/// Returns a picture of an app in its current state, once it is idle.
 pub fn draw(
     context: &Context,
     app: &mut TilescopeApp,

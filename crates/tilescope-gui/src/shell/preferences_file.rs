@@ -91,7 +91,8 @@ impl PreferencesFile {
         message.or(self.start(context, prefs))
     }
 
-    /// Writes pending changes, within the time that the end of the program may take.
+    /// Writes pending changes, within the time that the end of the program may take. Returns a
+    /// message for the user, if any.
     pub(crate) fn finish(&mut self, context: &Context, prefs: &UserPreferences) -> Option<String> {
         let end = Instant::now() + MAX_EXIT_WAIT;
         let mut message = None;

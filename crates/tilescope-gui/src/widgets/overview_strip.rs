@@ -121,7 +121,7 @@ pub(crate) fn overview_ui(
     Some(PanZoomAxis::fitting_exactly(moved, limits.width))
 }
 
-/// Handles keys while the strip has the focus: left and right arrows move the window, up and down
+/// The window after a key while the strip has the focus: left and right arrows move it, up and down
 /// make it narrower and wider.
 fn keys(
     ui: &Ui,

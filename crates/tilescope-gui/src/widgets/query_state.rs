@@ -18,7 +18,8 @@ pub(crate) const LIST_TEXTS: QueryTexts<'static> =
     QueryTexts { waiting: "Reading…", failed: "The list cannot be read" };
 
 impl<T> QueryState<T> {
-    /// Shows the newest answer with `contents`, or that it is pending, or the error.
+    /// Shows the newest answer with `contents`, or that it is pending, or the error. Returns the
+    /// result of `contents`.
     ///
     /// A stale answer looks like a fresh one: it is about to be replaced, and a sign for it would
     /// only flicker. If stale data would mislead, see [`QueryState::fresh_only`].

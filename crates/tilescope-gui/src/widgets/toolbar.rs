@@ -200,7 +200,7 @@ impl ToolbarBuilder<'_> {
         self.button_if(true, name, hint)
     }
 
-    /// Adds a button that keeps its place while it is disabled.
+    /// Adds a button that keeps its place while it is disabled. Returns true if it was pressed.
     pub(crate) fn button_if(&mut self, enabled: bool, name: &'static str, hint: &str) -> bool {
         let mut pressed = self.takes_request(name) && enabled;
         self.add(name, |ui| {

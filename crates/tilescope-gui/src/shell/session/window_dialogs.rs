@@ -141,7 +141,7 @@ impl WindowDialogs {
         self.searches.push(search);
     }
 
-    /// Shows the search of an origin, or starts a new one if there is none.
+    /// Shows and returns the search of an origin, or a new one if there is none.
     pub(super) fn show_search(
         &mut self,
         origin: &SearchOrigin,
@@ -174,7 +174,8 @@ impl WindowDialogs {
         self.series = Some(series);
     }
 
-    /// Shows the series of a directory or of several reports. The settings of the panel stay.
+    /// Shows and returns the series of a directory or of several reports. The settings of the panel
+    /// stay.
     pub(super) fn show_series(&mut self, paths: Vec<PathBuf>) -> &mut SeriesPanel {
         self.shows_series = true;
         let known = self.series.take().filter(|series| series.paths() == paths);

@@ -115,7 +115,7 @@ impl Workspace {
         }
     }
 
-    /// Shows reports that were read again, in their tab.
+    /// Shows reports that were read again, in their tab. Returns a message for the user, if any.
     fn open_again(
         &mut self,
         at: usize,
@@ -192,7 +192,8 @@ impl Workspace {
         }
     }
 
-    /// Shows the source of a comparison alone, in the same view.
+    /// Shows the source of a comparison alone, in the same view. Returns a message for the user, if
+    /// any.
     pub(super) fn end_comparison(&mut self) -> Option<StatusMessage> {
         let (opened, view) = self.tabs.shown().map(|page| (page.opened().clone(), page.view()))?;
         self.close_shown_tab();

@@ -312,7 +312,7 @@ fn tiles(axis: PanZoomAxis, limits: AxisLimits) -> TileRange {
     TileRange::new(TileId(window.start as u32), TileId(window.end as u32))
 }
 
-/// Moves an axis so that it stays within the tiles.
+/// The axis moved so that it stays within the tiles.
 fn inside(axis: PanZoomAxis, limits: AxisLimits) -> PanZoomAxis {
     let window = axis.window(limits.width);
     if window.length() > limits.range.length() {

@@ -13,7 +13,7 @@ use tilescope_report::trace::LaneSpan;
 use tilescope_report::units::{CycleRange, Cycles, StepId, TileId};
 use tilescope_report::{ProgramKind, Report, ReportError, SampleKind, StepActivity};
 
-/// The largest number of undrawn steps between two drawn ones that are still read together.
+/// The largest distance between two steps whose samples are read in one pass.
 const NEAR: u64 = 32;
 
 /// Draws the samples of all steps that are wide enough to be drawn separately.

@@ -85,7 +85,7 @@ impl GraphCanvas {
         self.view = None;
     }
 
-    /// Shows the graph in the available space.
+    /// Shows the graph in the available space. Returns the event of the user, if any.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,

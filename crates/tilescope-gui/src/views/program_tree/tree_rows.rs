@@ -93,7 +93,7 @@ pub(crate) enum ProgramTreeRowEvent {
     MoveFocus(ProgramId),
 }
 
-/// Shows the lines, and scrolls to one of them.
+/// Shows the lines, and scrolls to one of them. Returns the event of the user, if any.
 pub(crate) fn lines_ui(
     ui: &mut Ui,
     rows: &[ProgramTreeRow],

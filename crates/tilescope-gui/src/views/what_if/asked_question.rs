@@ -32,8 +32,8 @@ where
         self.asked = Some(question);
     }
 
-    /// Shows the answer once it is available, with a note above it if `is_current` reports that it
-    /// is about another spec. Until then shows `waiting` with a stop button, or the error.
+    /// Returns the answer once it is available, and shows a note if `is_current` is false for its
+    /// query. Until then shows `waiting` with a stop button, or the error.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,

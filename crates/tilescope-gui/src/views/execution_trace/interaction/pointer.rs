@@ -110,7 +110,7 @@ impl LanePointer {
         }
     }
 
-    /// Shows the range drawn from a cycle, once the button is released.
+    /// Returns the event that shows the range drawn from a cycle, once the button is released.
     fn drawn(&mut self, input: &LanePointerInput<'_>, from: i64) -> Option<TraceEvent> {
         let LanePointerInput { layout, limits, response, .. } = *input;
         if response.dragged() && !response.drag_stopped() {

@@ -84,7 +84,7 @@ impl TracePainter<'_> {
         // A step that sends to several IPUs may still run when the first of them uses its data.
         let sent = arrow.sent.end.min(arrow.used.start);
         let start = pos2(layout.x(sent), (from.0 + from.1) / 2.0);
-        // Into the lane, at most as far as a row is high.
+        // The arrow ends a quarter of the height inside the lane, at most 10 points.
         let depth = ((to.1 - to.0) * 0.25).min(10.0);
         let end = pos2(layout.x(arrow.used.start), if down { to.0 + depth } else { to.1 - depth });
         // The head extends past the bounding box of the two ends.

@@ -249,7 +249,7 @@ fn words(
     lines
 }
 
-/// Shows the slot of a cell in the trace and marks the cycles of the cell.
+/// The event that shows the slot of a cell in the trace and marks the cycles of the cell.
 fn go_to(
     schedule: &IterationSchedule,
     cells: Option<&ScheduleCells>,

@@ -502,8 +502,8 @@ fn call_out_ui(
     }
 }
 
-/// Handles arrow keys: left and right move between steps, up and down between variables of the
-/// step.
+/// The selection after an arrow key: left and right move between steps, up and down between
+/// variables of the step.
 fn keys(
     ui: &Ui,
     response: &Response,
