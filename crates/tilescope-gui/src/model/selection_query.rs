@@ -1,4 +1,4 @@
-//! Statistics of what is selected: the query that finds just that.
+//! The query for statistics of the selection.
 
 use crate::model::open_report::OpenReport;
 use crate::model::selection::Selection;
@@ -8,8 +8,8 @@ use tilescope_analysis::find::{
 use tilescope_report::Report;
 use tilescope_report::units::{IpuId, ProgramId};
 
-/// A query for what is selected: the executed steps of a program, an operation, a variable, what
-/// lies on tiles, or the steps of an IPU; the first of these that is selected.
+/// Returns a query for the selection: the executed steps of a program, an operation, a variable,
+/// the contents of tiles, or the steps of an IPU. The first of these that is selected counts.
 pub(crate) fn selection_query(selection: &Selection, opened: &OpenReport) -> Option<SearchQuery> {
     let report = &opened.report;
     let name = |name: &str| QueryCondition::Name(TextPattern::Equals(name.to_owned()));

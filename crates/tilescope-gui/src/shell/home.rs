@@ -21,9 +21,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tilescope_report::remote::absolute_path;
 use tilescope_report::units::format_timestamp;
 
-/// Width at which cards stand beside each other.
+/// The width from which cards are side by side.
 const TWO_COLUMNS: f32 = 820.0;
-/// Widest the content gets.
+/// The largest width of the content.
 const MAX_WIDTH: f32 = 1080.0;
 const SIMULATE_CARD: &str = "Simulate a model";
 
@@ -113,7 +113,7 @@ fn cards_ui(
     });
 }
 
-/// Ways to words about everything; nothing of it needs a network.
+/// Links to the documentation; all of it works without a network.
 fn help_card_ui(ui: &mut Ui, commands: &CommandQueue) {
     let entries = [
         (
@@ -131,7 +131,7 @@ fn help_card_ui(ui: &mut Ui, commands: &CommandQueue) {
     }
 }
 
-/// How to get a report out of an SDK, or out of a spec.
+/// Instructions for getting a report from an SDK or from a spec.
 fn capture_card_ui(ui: &mut Ui) {
     let palette = ThemePalette::for_ui(ui);
     let lines = [
@@ -172,7 +172,7 @@ fn card_ui(ui: &mut Ui, title: &str, contents: impl FnOnce(&mut Ui)) {
         });
 }
 
-/// A row with a drawing, words and, below them, smaller words.
+/// A row with an icon, a title and smaller text below it.
 fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Response {
     let palette = ThemePalette::for_ui(ui);
     let height = if about.is_empty() { 36.0 } else { 46.0 };
@@ -246,7 +246,7 @@ const PATH_TEXTS: PathInputTexts = PathInputTexts {
     button: "Open",
     hint: ListedFiles::ReportsAndModels.hint(),
 };
-/// Height of the list of what a typed path could mean.
+/// The height of the list of completions of a typed path.
 const OFFERED: f32 = 220.0;
 
 fn simulate_card_ui(
@@ -290,7 +290,7 @@ fn simulate_card_ui(
     ui.weak(text);
 }
 
-/// A spec to be simulated: its name, and below it all that is said about it.
+/// A spec to simulate: its name, with its description below.
 fn spec_ui(ui: &mut Ui, spec: &BundledSpec, enabled: bool) -> Response {
     let palette = ThemePalette::for_ui(ui);
     let indent = 34.0;
@@ -348,7 +348,7 @@ fn recent_card_ui(
     comparisons_ui(ui, home, context, commands);
 }
 
-/// Comparing the two reports that are ticked, and comparisons of before.
+/// The comparison of the two selected reports, and earlier comparisons.
 fn comparisons_ui(
     ui: &mut Ui,
     home: &HomeScreen,
@@ -381,7 +381,7 @@ fn comparisons_ui(
     }
 }
 
-/// Comparisons of before that are listed.
+/// The number of earlier comparisons in the list.
 const MAX_COMPARISONS: usize = 8;
 
 fn recent_ui(
@@ -393,7 +393,7 @@ fn recent_ui(
 ) {
     let palette = ThemePalette::for_ui(ui);
     let (name, place) = names(&recent.path);
-    // A model has nothing to compare before it is simulated.
+    // A model cannot be compared before it is simulated.
     let is_model = is_model(&recent.path);
     let place = if is_model { format!("ONNX model in {place}") } else { place };
     ui.horizontal(|ui| {
@@ -442,7 +442,7 @@ fn recent_ui(
     });
 }
 
-/// Last part of a path, and the rest.
+/// The last part of a path, and the rest.
 fn names(path: &std::path::Path) -> (String, String) {
     let path = absolute_path(path);
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -450,7 +450,7 @@ fn names(path: &std::path::Path) -> (String, String) {
     (name.unwrap_or_else(|| path.display().to_string()), place.unwrap_or_default())
 }
 
-/// How long ago a time was, in words.
+/// The time since a moment, in words.
 fn age(unix_seconds: u64) -> String {
     let then = UNIX_EPOCH + Duration::from_secs(unix_seconds);
     let seconds = SystemTime::now().duration_since(then).map_or(0, |since| since.as_secs());
@@ -476,7 +476,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_in_one_unit() {
+    fn ages_have_one_unit() {
         let cases = [(0, "just now"), (60, "1 minute ago"), (7_200, "2 hours ago")];
         for (seconds, words) in cases {
             assert_eq!(age_in_words(seconds), words);

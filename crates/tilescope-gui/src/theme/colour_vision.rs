@@ -1,9 +1,9 @@
-//! How colours look to people with any kind of colour vision, for tests of palettes.
+//! A simulation of colour vision deficiencies, for tests of palettes.
 
 use egui::Color32;
 
-/// How people without one kind of cones see linear light, after Machado, Oliveira and Fernandes
-/// (2009), table 1, severity 1.0; and how people with all of them do.
+/// The perception of linear light by people without one kind of cones, after Machado, Oliveira and
+/// Fernandes (2009), table 1, severity 1.0; and by people with all of them.
 const COLOUR_VISION_MATRICES: [(&str, [[f32; 3]; 3]); 4] = [
     ("all cones", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
     (
@@ -32,7 +32,7 @@ const COLOUR_VISION_MATRICES: [(&str, [[f32; 3]; 3]); 4] = [
     ),
 ];
 
-/// A colour as somebody sees it, in Oklab (Ottosson 2020), where distances are differences.
+/// A perceived colour in Oklab (Ottosson 2020), where distances are differences.
 fn perceived_colour(colour: Color32, sight: &[[f32; 3]; 3]) -> [f32; 3] {
     let [r, g, b, _] = egui::Rgba::from(colour).to_array();
     let times = |rows: &[[f32; 3]; 3], v: [f32; 3]| {
@@ -59,7 +59,7 @@ pub(crate) fn difference(a: Color32, b: Color32) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f32>().sqrt()
 }
 
-/// The smallest difference between two of the colours, for the person who sees the least.
+/// The smallest difference between two of the colours, over all kinds of colour vision.
 pub(crate) fn least_difference(colours: &[Color32]) -> f32 {
     let mut least = f32::MAX;
     for (_, sight) in COLOUR_VISION_MATRICES {

@@ -1,4 +1,4 @@
-//! The style of widgets.
+//! The style of all widgets.
 
 use super::{ColourScheme, ThemePalette, spacing, text_size};
 use crate::theme::fonts;
@@ -16,7 +16,7 @@ pub fn install(context: &Context) {
 }
 
 fn style(theme: Theme) -> Style {
-    // Palettes differ in what stands for data only: widgets look the same in all of them.
+    // Palettes differ only in the colours of data, so widgets look the same in all of them.
     let scheme = ColourScheme { dark: theme == Theme::Dark, colour_blind_safe: false };
     let palette = scheme.palette();
     let mut style = Style { visuals: visuals(theme, palette), ..Style::default() };

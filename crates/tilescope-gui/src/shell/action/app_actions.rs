@@ -1,4 +1,4 @@
-//! The table: what the window does, then what the shown view is asked for, then the views.
+//! The table of actions: those of the window, then those of the visible view, then the views.
 
 use super::view_actions::VIEW_ACTIONS;
 use super::{ActionGroup, AppAction, KeyShortcut};
@@ -10,7 +10,7 @@ use crate::widgets::icons::Icon;
 use egui::Key;
 use std::sync::LazyLock;
 
-/// Every action, in the order of lists: those below, and one per view.
+/// All actions, in the order of lists: those below, and one per view.
 pub fn actions() -> &'static [AppAction] {
     static ALL: LazyLock<Vec<AppAction>> = LazyLock::new(|| {
         let views = VIEWS.iter().enumerate().map(|(at, view)| {
@@ -24,7 +24,7 @@ pub fn actions() -> &'static [AppAction] {
     &ALL
 }
 
-/// Keys of views in their order; those with a number were there first, and keep it.
+/// The keys of views in order. Views with a number had it first and keep it.
 const VIEW_KEYS: [KeyShortcut; 11] = [
     KeyShortcut::ctrl(Key::Num1),
     KeyShortcut::ctrl(Key::Num2),
@@ -39,7 +39,7 @@ const VIEW_KEYS: [KeyShortcut; 11] = [
     KeyShortcut::ctrl(Key::Num0),
 ];
 
-/// Actions other than showing a view.
+/// All actions except those that show a view.
 const APP_ACTIONS: &[AppAction] = &[
     AppAction::new(ActionGroup::Report, "open-report", "Open a report or model…")
         .help("Choose a report, or an ONNX file to simulate, from those at hand or in a directory.")
@@ -268,7 +268,7 @@ mod tests {
     use crate::shell::session::AppSession;
 
     #[test]
-    fn names_and_titles_are_unique_and_explained() {
+    fn actions_have_unique_names_titles_and_help() {
         for (at, action) in actions().iter().enumerate() {
             assert!(action.help.ends_with('.'), "{}: a sentence", action.name);
             assert!(!action.title.is_empty() && !action.name.is_empty());
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_means_two_things_at_once() {
+    fn no_key_triggers_two_actions() {
         let session = AppSession::detached();
         for (at, action) in actions().iter().enumerate() {
             for other in actions()[..at].iter().filter(|other| action.conflicts_with(other)) {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_of_views_is_asked_of_some() {
+    fn view_actions_name_at_least_one_view() {
         for action in actions() {
             if let ActionEffect::SendToView(_, views) = action.effect {
                 assert!(!views.is_empty(), "{}", action.name);

@@ -1,4 +1,4 @@
-//! Bookmarks of a report: open, rename, annotate, delete.
+//! The bookmarks of a report: open, rename, annotate, delete.
 
 use super::{OverlayState, heading_ui, scroll_height};
 use crate::model::command::{AppCommand, CommandQueue};

@@ -1,4 +1,4 @@
-//! Help without a network: a page for every view and for what all views share, searchable.
+//! Help without a network: a searchable page for every view and for shared features.
 
 use super::{OverlayState, heading_ui, scroll_height};
 use crate::shell::session::AppSession;
@@ -8,7 +8,7 @@ use crate::views::VIEWS;
 use crate::widgets::search_ui;
 use egui::{RichText, ScrollArea, Ui};
 
-/// Pages beside those of the views.
+/// The pages other than those of the views.
 const PAGES: [&str; 7] = [
     include_str!("../../../../../assets/help/opening.md"),
     include_str!("../../../../../assets/help/models.md"),
@@ -22,12 +22,12 @@ const PAGES: [&str; 7] = [
     ),
 ];
 
-/// Every page, those of the views first.
+/// All pages, those of the views first.
 pub(crate) fn pages() -> impl Iterator<Item = &'static str> {
     VIEWS.iter().map(|view| view.help).chain(PAGES)
 }
 
-/// The words of a page's heading.
+/// The text of a page's heading.
 fn title(page: &str) -> &str {
     page.lines().next().unwrap_or_default().trim_start_matches("# ")
 }
@@ -64,7 +64,7 @@ pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSess
     });
 }
 
-/// Headings, paragraphs and tables of Markdown, as our pages use them.
+/// Shows the headings, paragraphs and tables of Markdown that our pages use.
 fn page_ui(ui: &mut Ui, page: &str) {
     for block in page.split("\n\n") {
         if let Some(heading) = block.strip_prefix("## ").or_else(|| block.strip_prefix("### ")) {
@@ -83,7 +83,7 @@ fn page_ui(ui: &mut Ui, page: &str) {
 
 fn table_ui(ui: &mut Ui, block: &str) {
     egui::Grid::new(("help table", block.len())).num_columns(2).show(ui, |ui| {
-        // The line below the head only says that it is one.
+        // The line below the head only separates it from the rows.
         for (at, line) in block.lines().enumerate().filter(|(at, _)| *at != 1) {
             for cell in line.trim_matches('|').split('|') {
                 let text = RichText::new(plain(cell.trim()));
@@ -94,7 +94,7 @@ fn table_ui(ui: &mut Ui, block: &str) {
     });
 }
 
-/// Text without the marks for keys and emphasis.
+/// Removes the marks for keys and emphasis from a text.
 fn plain(text: &str) -> String {
     text.replace(['`', '*'], "")
 }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_views_are_called_as_the_views() {
+    fn help_pages_have_the_titles_of_their_views() {
         for view in VIEWS {
             assert_eq!(title(view.help), view.id.title());
         }

@@ -10,11 +10,11 @@ use egui::Context;
 use std::path::{Path, PathBuf};
 use tilescope_report::temporary_directory::TemporaryDirectoryError;
 
-/// What simulated points are called.
+/// The name of simulated points.
 const POINT: &str = "found";
 
 impl AppSession {
-    /// Shows the search from the spec of the report, as it was changed.
+    /// Shows the search from the edited spec of the report.
     pub(super) fn show_search(&mut self) {
         let shown = self.search_of_report();
         self.tell_failure(shown);
@@ -32,7 +32,7 @@ impl AppSession {
         Ok(())
     }
 
-    /// Shows what is in a file of results.
+    /// Shows the contents of a file of results.
     pub(super) fn show_results(&mut self, file: PathBuf) {
         let file = std::path::absolute(&file).unwrap_or(file);
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
@@ -49,7 +49,7 @@ impl AppSession {
     }
 }
 
-/// Where a search from a spec puts what it finds: the same place for the same spec and program.
+/// The path for the results of a search: equal for equal specs and programs.
 fn results_place(directory: &Path, name: &str, spec: &str) -> PathBuf {
     let plain = |letter: char| match letter.is_alphanumeric() || letter == '-' {
         true => letter,
@@ -60,10 +60,10 @@ fn results_place(directory: &Path, name: &str, spec: &str) -> PathBuf {
     directory.join(format!("{name}-{:016x}", stable_number(all.as_bytes())))
 }
 
-/// Starts to simulate a spec, which is kept beside its report.
+/// Starts to simulate a spec. The spec is stored beside its report.
 ///
 /// # Errors
-/// The spec cannot be written, or the simulator not be started.
+/// Returns an error if the spec cannot be written or the simulator cannot be started.
 fn start(
     directory: Result<PathBuf, TemporaryDirectoryError>,
     text: &str,
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_spec_has_results_of_its_own() {
+    fn each_spec_has_its_own_results() {
         let place = |name: &str, spec: &str| results_place(Path::new("d"), name, spec);
         assert_eq!(place("a b.pop", "x"), place("a b.pop", "x"));
         assert_ne!(place("a", "x"), place("a", "y"));
@@ -93,7 +93,7 @@ mod tests {
                 .file_name()
                 .is_some_and(|name| { name.to_string_lossy().starts_with("a____b-") })
         );
-        // An ending is put behind all of the name.
+        // An extension is appended to the whole name.
         assert_eq!(place("v1.2", "x").with_extension("db").extension().unwrap(), "db");
         assert!(place("v1.2", "x").extension().is_none());
     }

@@ -1,4 +1,4 @@
-//! Where the target loses and gains against the source, along the cycles of the source.
+//! The losses and gains of the target against the source, along the cycles of the source.
 
 use super::SharedAlignment;
 use crate::model::open_report::OpenReport;
@@ -14,23 +14,24 @@ use tilescope_analysis::compare::{StepDrift, drift};
 use tilescope_report::Report;
 use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped};
 
-/// Height of the lane, in points.
+/// The height of the lane, in points.
 pub(crate) const HEIGHT: f32 = 58.0;
-/// Room for its name: as much as left of the lanes above it.
+/// The width for the name, equal to that of the lanes above.
 const GUTTER: f32 = 98.0;
-/// Stretches that a window is cut into.
+/// The number of intervals that a window is divided into.
 const MAX_DELTA_BINS: u32 = 240;
 
 type CycleDeltaKey = (CycleRange, IpuId);
 
-/// State of the lane.
+/// The state of the lane.
 #[derive(Default)]
 pub(crate) struct CycleDeltaLane {
     drifts: BackgroundQuery<CycleDeltaKey, Vec<StepDrift>>,
 }
 
 impl CycleDeltaLane {
-    /// Shows the lane of an IPU, the first one if none is chosen, over what the source shows.
+    /// Shows the lane of the selected IPU, or of the first one, over the visible range of the
+    /// source.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,

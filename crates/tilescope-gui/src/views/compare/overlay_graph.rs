@@ -1,4 +1,5 @@
-//! Curves of both reports in one graph: memory and exchange code over tiles, liveness over steps.
+//! The curves of both reports in one graph: memory and exchange code over tiles, liveness over
+//! steps.
 
 use super::ComparisonSide;
 use super::side_colours::{self, SideColours};
@@ -28,15 +29,15 @@ use tilescope_analysis::tile_curves::{TileAxisOrder, TileCurveStack, TileCurveUn
 use tilescope_report::units::{NumberFormat, ProgramId, TileId, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportError};
 
-/// Views whose graphs can be laid over each other.
+/// The views whose graphs can be overlaid.
 const VIEWS: [ViewId; 3] = [ViewId::Memory, ViewId::Liveness, ViewId::ExchangeCode];
 
-/// Whether a view has a graph that both reports fit into.
+/// Returns true if a view has a graph that can hold both reports.
 pub(crate) fn has_overlay_graph(view: ViewId) -> bool {
     VIEWS.contains(&view)
 }
 
-/// What a curve shows, beside whose it is.
+/// The meaning of a curve, apart from its side.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OverlayCurveKind {
     Total,
@@ -50,29 +51,29 @@ struct OverlayGraphKey {
     include_gaps: bool,
 }
 
-/// What one report adds to the graph.
+/// The curves of one report.
 struct OverlayReportCurves {
     series: Vec<(&'static str, OverlayCurveKind, Vec<u64>)>,
-    /// What a place has; 0 where that means nothing.
+    /// The capacity of a place; 0 if that has no meaning.
     capacity: u64,
-    /// Place and height of the highest point, where that has a name.
+    /// The position and height of the highest point, if it has a name.
     peak: Option<(usize, u64)>,
-    /// The program of each place, where places are steps.
+    /// The program of each place, if places are steps.
     programs: Vec<ProgramId>,
 }
 
-/// The curves of both, ready to be drawn.
+/// The curves of both reports, ready to be drawn.
 struct OverlayGraphData {
     stack: Versioned<StackedValues>,
     kinds: Vec<(OverlayCurveKind, ComparisonSide)>,
-    /// Of the source and of the target.
+    /// The capacities of source and target.
     capacities: [u64; 2],
     peaks: [Option<(usize, u64)>; 2],
-    /// Of the source and of the target.
+    /// The programs of source and target.
     programs: [Vec<ProgramId>; 2],
 }
 
-/// Which part of which graph is on the screen.
+/// The visible part of the graph, and the view it belongs to.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct OverlayGraphZoom {
@@ -80,7 +81,7 @@ pub(crate) struct OverlayGraphZoom {
     graph: StackGraph,
 }
 
-/// State of the graph.
+/// The state of the graph.
 #[derive(Default)]
 pub(crate) struct OverlayGraphPanel {
     graph: BackgroundQuery<OverlayGraphKey, OverlayGraphData>,
@@ -88,7 +89,7 @@ pub(crate) struct OverlayGraphPanel {
 }
 
 impl OverlayGraphPanel {
-    /// Which part is on the screen; the whole graph stays whole in a window of another width.
+    /// The visible part. A fully visible graph stays fully visible at another window width.
     pub(crate) fn shown(&self) -> OverlayGraphZoom {
         if self.shown.graph.is_whole() { OverlayGraphZoom::default() } else { self.shown.clone() }
     }
@@ -97,7 +98,7 @@ impl OverlayGraphPanel {
         self.shown = shown;
     }
 
-    /// Controls beside the name of the reports.
+    /// The controls beside the names of the reports.
     pub(crate) fn controls_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
@@ -134,7 +135,7 @@ impl OverlayGraphPanel {
         }
     }
 
-    /// Shows the graph of a view in all of `ui`; what was chosen in it, and on which side.
+    /// Shows the graph of a view in all of `ui`. Returns what was selected, and on which side.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -235,7 +236,7 @@ fn colour(which: OverlayCurveKind, side: ComparisonSide, ui: &Ui) -> Color32 {
     if side == ComparisonSide::Target { target } else { source }
 }
 
-/// Whether the lines of the memory there is are shown: as chosen, or where one of them is near.
+/// Returns true if the memory capacity lines are shown: as chosen, or if a curve comes near one.
 fn level_shown(view: Option<ViewId>, prefs: &UserPreferences, graph: &OverlayGraphData) -> bool {
     let chosen = match view {
         Some(ViewId::Memory) => prefs.memory.max_memory,
@@ -247,7 +248,7 @@ fn level_shown(view: Option<ViewId>, prefs: &UserPreferences, graph: &OverlayGra
     chosen.unwrap_or_else(|| graph.capacities.iter().any(near))
 }
 
-/// One line where both have the same memory, else one of each.
+/// One line if both have the same memory, otherwise one for each.
 fn levels(graph: &OverlayGraphData, ui: &Ui) -> Vec<GraphLevelLine> {
     let [source, target] = graph.capacities;
     if source == target || source == 0 || target == 0 {
@@ -322,7 +323,7 @@ fn graph(
     })
 }
 
-/// What a report adds to the graph of a view.
+/// The curves of a report for the graph of a view.
 fn report_curves(
     key: OverlayGraphKey,
     report: &Report,

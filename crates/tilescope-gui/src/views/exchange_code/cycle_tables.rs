@@ -1,4 +1,5 @@
-//! What exchanges take in the run: the table of all, the chosen one in words, and its tiles.
+//! The cost of exchanges in the run: the table of all, the description of the selected one, and its
+//! tiles.
 
 use super::tables::ExchangeTableRows;
 use crate::model::command::AppCommand;
@@ -24,7 +25,7 @@ use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::{IpuId, ProgramId, TileId};
 use tilescope_report::{Report, ReportError};
 
-/// Every exchange, and the table of them.
+/// All exchanges, and their table.
 struct ExchangeCyclesData {
     list: ExchangeCyclesList,
     table: Arc<DataTable>,
@@ -38,7 +39,7 @@ impl ExchangeCyclesData {
     }
 }
 
-/// State of the tables.
+/// The state of the tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct ExchangeCycleTables {
@@ -47,7 +48,7 @@ pub(super) struct ExchangeCycleTables {
     #[serde(skip)]
     tiles: BackgroundQuery<ProgramId, ExchangeTableRows<ExchangeTile>>,
     states: [TableState; 2],
-    /// The IPU that was chosen of an exchange on several.
+    /// The selected IPU of an exchange on several IPUs.
     ipu: Option<IpuId>,
 }
 
@@ -55,12 +56,12 @@ const TEXTS: QueryTexts<'static> =
     QueryTexts { waiting: "Adding up exchanges…", failed: "Exchanges cannot be read" };
 
 impl ExchangeCycleTables {
-    /// Forgets which IPU was chosen: the exchange was chosen elsewhere.
+    /// Clears the selected IPU, because the exchange was selected elsewhere.
     pub(super) fn forget_ipu(&mut self) {
         self.ipu = None;
     }
 
-    /// The table of all exchanges.
+    /// Shows the table of all exchanges.
     pub(super) fn all_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let all = context.read(ui, &mut self.all, ExchangeCyclesData::read);
         all.show(ui, TEXTS, |ui, all| self.table_ui(ui, context, all));
@@ -84,7 +85,7 @@ impl ExchangeCycleTables {
         context.commands.push(AppCommand::SelectProgram(row.map(|row| row.program)));
     }
 
-    /// The row of what is chosen: on the IPU that was clicked, or that of the chosen step.
+    /// The row of the selection: on the clicked IPU, or on the IPU of the selected step.
     fn chosen(&self, context: &ViewContext<'_>, rows: &[ExchangeCycles]) -> Option<usize> {
         let program = context.selection.program?;
         let of_step = context.selection.step.map(|step| step.at.ipu);
@@ -96,7 +97,7 @@ impl ExchangeCycleTables {
         on(self.ipu).or_else(|| on(of_step)).or_else(anywhere)
     }
 
-    /// The chosen exchange in words; where to go in the trace, if that was asked for.
+    /// Describes the selected exchange. Returns the place in the trace if its link was clicked.
     pub(super) fn details_ui(
         &mut self,
         ui: &mut Ui,
@@ -116,7 +117,7 @@ impl ExchangeCycleTables {
         shown.flatten()
     }
 
-    /// The tiles of the chosen exchange.
+    /// Shows the tiles of the selected exchange.
     pub(super) fn tiles_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let Some(program) = context.selection.program else {
             return hint_ui(ui, "Select an exchange under Cycles to see what its tiles move.");
@@ -148,7 +149,7 @@ fn tiles_of(
     Ok(ExchangeTableRows { rows, table })
 }
 
-/// An exchange in words, with links; where to go in the trace, if that was asked for.
+/// Describes an exchange, with links. Returns the place in the trace if its link was clicked.
 fn words_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,
@@ -195,7 +196,7 @@ fn links_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &ExchangeCycles) -> Opt
     to_trace.then(|| ViewLocation { program, ipu, ..ViewLocation::default() })
 }
 
-/// The table of all exchanges, as the view has it.
+/// The table of all exchanges, as the view shows it.
 #[cfg(test)]
 pub(super) fn seen(report: &Report) -> DataTable {
     ExchangeCyclesData::read(report).unwrap().table.as_ref().clone()

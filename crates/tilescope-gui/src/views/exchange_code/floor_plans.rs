@@ -1,4 +1,5 @@
-//! What tiles send and receive, on the floor plan of the chips: of one exchange, or of all.
+//! The bytes that tiles send and receive, on the floor plan of the chips: for one exchange or for
+//! all.
 
 use crate::theme::{spacing, text_size};
 use crate::views::ViewContext;
@@ -13,11 +14,11 @@ use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::units::{Bytes, ProgramId, exact_bytes};
 use tilescope_report::{Report, ReportError, TileTraffic};
 
-/// What both maps show.
+/// The data of both maps.
 struct ExchangeTraffics {
-    /// The exchange in words.
+    /// The description of the exchange.
     name: String,
-    /// Bytes of each tile, sent and received.
+    /// The bytes of each tile, sent and received.
     sides: [Vec<u64>; 2],
 }
 
@@ -40,12 +41,12 @@ impl ExchangeTraffics {
     }
 }
 
-/// Two maps beside or below each other.
+/// Two maps, side by side or stacked.
 #[derive(Default)]
 pub(super) struct ExchangeFloorPlans {
     found: BackgroundQuery<Option<ProgramId>, ExchangeTraffics>,
     maps: [FloorPlanWidget; 2],
-    /// The scale of what was shown in the last frame.
+    /// The scale of the last frame.
     heat_scale: Option<HeatScale>,
 }
 

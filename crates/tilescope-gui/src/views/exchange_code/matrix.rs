@@ -20,37 +20,38 @@ use tilescope_analysis::exchange_code::{
 };
 use tilescope_report::units::{IpuId, ProgramId, TileId, TileRange, exact_bytes, grouped, percent};
 
-/// Room for tile numbers left of the matrix and above it.
+/// The space for tile numbers left of the matrix.
 const LEFT: f32 = 74.0;
+/// The space for tile numbers above the matrix.
 const TOP: f32 = 38.0;
-/// Room for the colour scale below.
+/// The space for the colour scale below the matrix.
 const FOOT: f32 = 30.0;
-/// Most cells along a side.
+/// The largest number of cells along a side.
 const MAX_CELLS_PER_SIDE: usize = 512;
 
-/// Zoom state and the texture drawn so far.
+/// The zoom state and the current texture.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ExchangeMatrixPanel {
     axes: Option<[PanZoomAxis; 2]>,
     size: [f32; 2],
-    /// The program that was zoomed to.
+    /// The program that the matrix was zoomed to.
     #[serde(skip)]
     program: Option<ProgramId>,
     #[serde(skip)]
     cells: BackgroundQuery<ExchangeMatrixKey, ExchangeMatrix>,
-    /// The matrix that was drawn, by its version, and its colours.
+    /// The texture, with the version of its matrix and its colours as key.
     #[serde(skip)]
     texture: Option<((u64, HeatScale, ColourScheme), SplitTexture)>,
-    /// The scale of the amounts in view in the last frame.
+    /// The scale of the visible amounts in the last frame.
     #[serde(skip)]
     heat_scale: Option<HeatScale>,
-    /// The same matrix in words: senders and receivers, what they move, and their tiles.
+    /// The matrix as text: senders and receivers, their amounts, and their tiles.
     #[serde(skip)]
     words: Vec<(String, String, ExchangeMatrixPart)>,
 }
 
-/// Most parts of the matrix along each side that readers of the screen are told about.
+/// The largest number of parts along each side that are exposed to screen readers.
 const MAX_ACCESSIBLE_PARTS: usize = 12;
 
 impl ExchangeMatrixPanel {
@@ -114,7 +115,7 @@ impl ExchangeMatrixPanel {
         self.texture_of(ui, &found, (scale, palette));
         let drawn = image_rect(&found, frame, x, y);
         if found.known < 1.0 {
-            // Seen through cells of which only that is known that they may have something.
+            // The hatch shows through cells that only may contain traffic.
             hatch_ui(&painter, frame, palette.weak_text);
         }
         if let Some((_, texture)) = &self.texture {
@@ -141,7 +142,7 @@ impl ExchangeMatrixPanel {
         self.foot_ui(ui, &found, scale, Rect::from_min_max(frame.left_bottom(), area.max));
     }
 
-    /// Shows some tiles, or all of them.
+    /// Zooms to some tiles, or to all of them.
     fn zoom_to(&mut self, tiles: Option<TileRange>, limits: [AxisLimits; 2]) {
         self.axes = Some(limits.map(|limits| {
             let part = tiles.map(axis_range_of_tiles);
@@ -270,17 +271,17 @@ impl ExchangeMatrixPanel {
     }
 }
 
-/// What is known of senders and receivers, and what is not.
+/// The explanation of recorded and assumed traffic.
 const ASSUMED: &str = "The bytes that each tile sends and receives are recorded. Sender and receiver \
     are recorded for copies between IPUs and for moves that keep the order of the data: these have \
     colours. Of other exchanges only both ends are known. Where their data may go is hatched; how \
     much goes there is assumed:\n\
     bytes received x bytes this sender delivers / bytes all senders deliver.";
 
-/// Points between the lines of a hatch.
+/// The distance between the lines of a hatch, in points.
 const HATCH: f32 = 7.0;
 
-/// Lines that rise to the right.
+/// Hatches a rectangle with lines that rise to the right.
 fn hatch_ui(painter: &egui::Painter, rect: Rect, colour: Color32) {
     let stroke = Stroke::new(1.0, colour.gamma_multiply(0.55));
     let lines = ((rect.width() + rect.height()) / HATCH).ceil() as u32;
@@ -291,7 +292,7 @@ fn hatch_ui(painter: &egui::Painter, rect: Rect, colour: Color32) {
     }
 }
 
-/// Whether a matrix answers this key: it may have fewer cells than were asked for.
+/// Returns true if a matrix answers this key. It may have fewer cells than requested.
 fn answers(found: &ExchangeMatrix, key: ExchangeMatrixKey) -> bool {
     ExchangeMatrixKey { cells: key.cells, ..found.key } == key
 }
@@ -305,13 +306,13 @@ fn axis_range_of_tiles(tiles: TileRange) -> AxisRange {
     AxisRange::new(tiles.first.into(), tiles.end.into())
 }
 
-/// Tiles in sight along an axis.
+/// The visible tiles along an axis.
 fn tiles(axis: PanZoomAxis, limits: AxisLimits) -> TileRange {
     let window = axis.window(limits.width - 0.01).intersection(limits.range);
     TileRange::new(TileId(window.start as u32), TileId(window.end as u32))
 }
 
-/// Stays within the tiles, edge to edge.
+/// The axis moved so that it stays within the tiles.
 fn inside(axis: PanZoomAxis, limits: AxisLimits) -> PanZoomAxis {
     let window = axis.window(limits.width);
     if window.length() > limits.range.length() {
@@ -322,7 +323,7 @@ fn inside(axis: PanZoomAxis, limits: AxisLimits) -> PanZoomAxis {
     axis.panned((moved / axis.scale()) as f32)
 }
 
-/// Zoom factor, the place that stays, and pan, from wheel and keys.
+/// The zoom factor, its fixed point, and the pan, from wheel and keys.
 fn movement(
     ui: &Ui,
     response: &Response,
@@ -353,7 +354,8 @@ fn movement(
     (factor, at, pan)
 }
 
-/// Colours for what is known; nothing where all is assumed, so that the hatch below is seen.
+/// Colours the known traffic. Cells with assumed traffic only stay transparent, so that the hatch
+/// below is visible.
 fn image(found: &ExchangeMatrix, scale: HeatScale, palette: &ThemePalette) -> ColorImage {
     let pixel = |(bytes, known): (&f64, &f64)| match (*bytes, *known) {
         (_, known) if known > 0.0 => palette.heat(scale.share(known.round() as u64)),
@@ -364,7 +366,7 @@ fn image(found: &ExchangeMatrix, scale: HeatScale, palette: &ThemePalette) -> Co
     ColorImage::new(found.key.cells, pixels)
 }
 
-/// Bytes, and how many of them are assumed to come from where they are drawn.
+/// Formats bytes, and the share of them whose sender or receiver is assumed.
 fn bytes_words(bytes: f64, known: f64) -> String {
     let whole = |bytes: f64| exact_bytes(bytes.round() as u64);
     match (bytes.round(), known.round()) {
@@ -374,7 +376,7 @@ fn bytes_words(bytes: f64, known: f64) -> String {
     }
 }
 
-/// Name and value of a part of the matrix.
+/// The name and value of a part of the matrix.
 fn part_description(part: ExchangeMatrixPart) -> (String, String, ExchangeMatrixPart) {
     let name = format!("from {} to {}", range_text(part.senders), range_text(part.receivers));
     (name, bytes_words(part.bytes, part.known), part)
@@ -424,7 +426,7 @@ fn chips_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: PanZoomAxis, y: 
     }
 }
 
-/// Tile numbers along both sides.
+/// The tile numbers along both sides.
 fn numbers_ui(ui: &Ui, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     let palette = ThemePalette::for_ui(ui);
     let font = FontId::proportional(text_size::CAPTION);
@@ -456,7 +458,7 @@ fn numbers_ui(ui: &Ui, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     }
 }
 
-/// Rows and columns of the tiles that are chosen.
+/// Highlights the rows and columns of the selected tiles.
 fn selection_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     let painter = ui.painter_at(frame);
     let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).selection);

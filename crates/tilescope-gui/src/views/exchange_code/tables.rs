@@ -1,4 +1,4 @@
-//! The tables below: sums by link, programs, tiles.
+//! The tables in the lower half: sums by link, programs, tiles.
 
 use super::ExchangeCodeTab;
 use super::cycle_tables::ExchangeCycleTables;
@@ -23,13 +23,13 @@ use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::{Bytes, TileId, exact_bytes};
 use tilescope_report::{Report, ReportError, ReportPart};
 
-/// A list with what its rows stand for.
+/// A table with the objects that its rows represent.
 pub(super) struct ExchangeTableRows<T> {
     pub rows: Vec<T>,
     pub table: Arc<DataTable>,
 }
 
-/// State of all tables.
+/// The state of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ExchangeCodeTables {
@@ -46,7 +46,7 @@ pub(crate) struct ExchangeCodeTables {
 }
 
 impl ExchangeCodeTables {
-    /// Shows a tab; where to go in the trace, if that was asked for.
+    /// Shows a tab. Returns the place in the trace if its link was clicked.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -71,7 +71,7 @@ impl ExchangeCodeTables {
         None
     }
 
-    /// Hears that a program was chosen elsewhere.
+    /// Clears the selected IPU, because the program was selected elsewhere.
     pub(super) fn forget_ipu(&mut self) {
         self.cycles.forget_ipu();
     }
@@ -119,7 +119,7 @@ impl ExchangeCodeTables {
         }
     }
 
-    /// What IPUs send to each other in the run.
+    /// The traffic between IPUs in the run.
     fn pairs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let listed = context.read(ui, &mut self.pairs, pairs_of);
         listed.show(ui, LIST_TEXTS, |ui, listed| {
@@ -161,7 +161,7 @@ impl ExchangeCodeTables {
     }
 }
 
-/// The table of this name as the view has it.
+/// The table of this name, as the view shows it.
 #[cfg(test)]
 pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
     match name {
@@ -225,7 +225,7 @@ fn overview_grid_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeC
     });
 }
 
-/// Placeholder of figures that a report does not have.
+/// The placeholder of figures that a report does not have.
 const NOT_RECORDED: &str = "not recorded";
 
 /// A figure of the overview.
@@ -246,12 +246,12 @@ fn link_ui(ui: &mut Ui, link: ExchangeLink, row: &[TableCell]) {
     ui.end_row();
 }
 
-/// All links together: sums of what can be summed.
+/// All links together: the sums of additive figures.
 fn total_ui(ui: &mut Ui, table: &DataTable) {
     ui.label(strong("All"));
     for (at, column) in table.columns.iter().enumerate().skip(1) {
         let sum = table.sum_of(at, &table.rows).map(|sum| sum.text());
-        // The fullest tile of one link is not that of another.
+        // The fullest tile differs from link to link.
         let text =
             if column.summed { sum.unwrap_or(NOT_RECORDED.to_owned()) } else { String::new() };
         ui.label(strong(text));
@@ -259,10 +259,10 @@ fn total_ui(ui: &mut Ui, table: &DataTable) {
     ui.end_row();
 }
 
-/// Replicas that a program of one is tried with.
+/// The number of replicas to try for a program of one replica.
 const TRIED_REPLICAS: u32 = 4;
 
-/// A way to see what replicas add: the same program with another number of them.
+/// A link that shows the effect of replicas: the same program with another number of them.
 fn replicas_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOverview) {
     let (replicas, words) = match overview.replicas {
         0 | 1 => (TRIED_REPLICAS, format!("Try {TRIED_REPLICAS} replicas…")),

@@ -1,4 +1,4 @@
-//! A frame of the lanes: layout, queries, painting, then what pointer and keys did.
+//! A frame of the lanes: layout, queries and painting, then the effects of pointer and keys.
 
 use super::interaction::{LanePointerInput, action_events, hover_ui, is_for_strip};
 use super::layers::lanes::{LaneHit, LaneHitTarget};
@@ -35,15 +35,17 @@ use tilescope_analysis::trace::{COMMON_MARKS, MicroBatchPath};
 use tilescope_report::MarkKind;
 use tilescope_report::units::{CycleRange, Cycles, IpuId};
 
-/// Least height of the handle of the scroll bar: one for thousands of lanes would be too small to be
-/// taken.
+/// The smallest height of the scroll bar's handle. One for thousands of lanes would be too small to
+/// grab.
 const LEAST_HANDLE: f32 = 24.0;
-/// Least and most height of an IPU whose border is dragged: one that is lower at first has none.
+/// The smallest height of an IPU whose border is dragged. An IPU that is lower by default has no
+/// border.
 const LEAST_HEIGHT: f32 = 14.0;
+/// The largest height of an IPU whose border is dragged.
 const MOST_HEIGHT: f32 = 1200.0;
 
 impl ExecutionTraceView {
-    /// Shows strip, ruler and lanes.
+    /// Shows the overview strip, the ruler and the lanes.
     pub(super) fn lanes_ui(
         &mut self,
         ui: &mut Ui,
@@ -56,7 +58,7 @@ impl ExecutionTraceView {
         let path = context.prefs.trace.path;
         let regions = TraceRegions::new(area, mark_rows(context, prepared), path);
         let regions = if below { regions.without_overview() } else { regions };
-        // Where there is little room, lanes reach out of it.
+        // In a small view the lanes extend past its edge.
         let rect = regions.timeline().intersect(area);
         self.painted = Some(PaintedLanes { rect, run: prepared.range });
         let limits = self.keep_axis(ui, &regions, prepared);
@@ -96,7 +98,7 @@ impl ExecutionTraceView {
         self.settings.axis.unwrap_or_else(|| PanZoomAxis::fitting(limits.range, limits.width))
     }
 
-    /// The whole run, and which part of it is on the screen.
+    /// The whole run, with the visible part marked.
     fn strip_ui(
         &mut self,
         ui: &mut Ui,
@@ -119,7 +121,7 @@ impl ExecutionTraceView {
         self.input.strip_has_focus = ui.memory(|memory| memory.has_focus(strip));
     }
 
-    /// Where everything is, with the lanes scrolled no further than there are any.
+    /// Computes the layout, with the scroll position limited to the lanes.
     fn layout<'a>(
         &mut self,
         ui: &Ui,
@@ -140,7 +142,7 @@ impl ExecutionTraceView {
             && let Some(block) = blocks.iter().find(|block| block.lanes.at == at)
         {
             let (top, end) = (block.top, block.top + f64::from(block.height()));
-            // The upper part of what does not fit at all.
+            // The upper part of an IPU that does not fit at all.
             let least = (end - f64::from(room)).min(top);
             self.settings.scroll = self.settings.scroll.clamp(least, top.max(least));
         }
@@ -167,7 +169,7 @@ impl ExecutionTraceView {
         }
     }
 
-    /// The scene to paint: the one on the screen, or the last one while that is read.
+    /// The scene to paint: the current one, or the previous one while the current one is read.
     fn ask_scene(
         &mut self,
         ui: &Ui,
@@ -217,8 +219,8 @@ impl ExecutionTraceView {
         painter.user_marks();
     }
 
-    /// Moves the cursor of the floor plan below with the pointer, or to the step that is chosen, and
-    /// shows where it is.
+    /// Moves the cursor of the floor plan below with the pointer, or to the selected step, and
+    /// shows its position.
     fn tile_cursor_ui(
         &mut self,
         ui: &Ui,
@@ -233,7 +235,7 @@ impl ExecutionTraceView {
         let before = self.queries.tiles.cursor();
         self.queries.tiles.follow(step);
         let pointed = response.hover_pos().filter(|at| lanes.contains(*at));
-        // A pointer that rests must not take the cursor away from the keys.
+        // A pointer at rest must not take the cursor away from the keys.
         let moves = ui.input(|input| input.pointer.delta() != egui::Vec2::ZERO);
         let cycle = pointed.filter(|_| moves).map(|at| layout.cycle_at(at.x));
         if let Some(cycle) = cycle.and_then(|cycle| u64::try_from(cycle).ok()) {
@@ -252,7 +254,7 @@ impl ExecutionTraceView {
         }
     }
 
-    /// Asks what the critical path says of the step under the pointer.
+    /// Queries the critical path data of the step under the pointer.
     fn ask_pointed(
         &mut self,
         ui: &Ui,
@@ -326,7 +328,7 @@ impl ExecutionTraceView {
         context: &ViewContext<'_>,
         prepared: &Versioned<LoadedTrace>,
     ) {
-        // Arrows that are meant for the strip or the schedule were used up there.
+        // Arrow keys for the strip or the schedule were handled there.
         let schedule = self.settings.tab == TraceDetailsTab::Schedule;
         let elsewhere = self.input.strip_has_focus || schedule && self.queries.schedule.has_focus;
         if !is_for_strip(ui, elsewhere) {
@@ -411,7 +413,7 @@ impl ExecutionTraceView {
         self.apply(context, action_events(action, shown, pointer, chosen));
     }
 
-    /// Lights the critical path, or no longer. Its lane is shown with it.
+    /// Toggles the highlighting of the critical path. Its lane is shown with it.
     fn light_path(&mut self, context: &ViewContext<'_>) {
         let lit = !self.settings.path_lit;
         self.apply(context, [TraceEvent::LightPath(lit)]);
@@ -421,7 +423,7 @@ impl ExecutionTraceView {
         }
     }
 
-    /// Follows the micro-batch of what is chosen; where one is followed already, no longer.
+    /// Follows the micro-batch of the selection, or stops following one.
     fn follow_chosen(&mut self, context: &ViewContext<'_>) {
         if self.settings.micro_batch.is_some() {
             return self.apply(context, [TraceEvent::FollowMicroBatch(None)]);
@@ -459,7 +461,7 @@ impl ExecutionTraceView {
         self.apply(context, event);
     }
 
-    /// Walks on from the chosen step; without one, begins with what is on the screen.
+    /// Moves on from the selected step. Without one, starts with the visible steps.
     fn walk(
         &mut self,
         context: &ViewContext<'_>,
@@ -478,14 +480,16 @@ impl ExecutionTraceView {
         if let Some(step) = scene.and_then(|scene| first_step_on_screen(scene, window)) {
             context.commands.push(AppCommand::SelectStep(Some(step)));
         } else if let Some(from) = first_step_of_trace(prepared) {
-            // Without a scene, or with none of single steps, the first lane begins the walk.
+            // Without a scene, or with a scene without single steps, the walk starts in the first
+            // lane.
             self.walk.start(from, step_move);
         }
     }
 }
 
-/// What is shown of a long run at first: its typical iteration, below the strip with all of it, or
-/// where it has only one iteration a typical slot. None of an iteration whose steps can be seen.
+/// The initial range of a long run: its typical iteration, below a strip with the whole run. A run
+/// of one iteration starts with a typical slot, unless its steps are wide enough to be seen. `None`
+/// shows the whole run.
 fn first_window(
     prepared: &LoadedTrace,
     limits: AxisLimits,
@@ -498,7 +502,7 @@ fn first_window(
     shown.map(|marks| marks.typical.range)
 }
 
-/// Rows of marks that concern all IPUs, and the row of the host.
+/// The number of rows for marks of all IPUs and for the host.
 fn mark_rows(context: &ViewContext<'_>, prepared: &LoadedTrace) -> usize {
     let common = COMMON_MARKS.iter().filter(|kind| prepared.mark_kinds.contains(kind)).count();
     let marks = if context.prefs.trace.marks { common + usize::from(prepared.host) } else { 0 };
@@ -511,13 +515,14 @@ fn lanes_response(ui: &Ui, rect: Rect) -> Response {
     response
 }
 
-/// The rows of marks above the lanes, which take the pointer as those do. Keys reach them from there.
+/// The rows of marks above the lanes, which handle the pointer like the lanes. The keyboard focus
+/// moves on from them.
 fn marks_response(ui: &Ui, rect: Rect) -> Response {
     ui.interact(rect, id(ui, "mark rows"), Sense::CLICK | Sense::DRAG)
 }
 
-/// The names of the IPUs are buttons: they enlarge an IPU, or have it as high as the others again.
-/// The line below a name is dragged to make the IPU higher or lower.
+/// The names of the IPUs as buttons: they enlarge an IPU or restore its height. Dragging the line
+/// below a name changes the height of the IPU.
 fn gutter_ui(ui: &Ui, layout: &TraceLayout<'_>, settings: &TraceSettings) -> Option<TraceEvent> {
     let gutter = layout.regions.gutter();
     if layout.blocks.len() < 2 || layout.blocks.iter().any(|block| block.replica.is_some()) {
@@ -555,10 +560,10 @@ fn gutter_ui(ui: &Ui, layout: &TraceLayout<'_>, settings: &TraceSettings) -> Opt
     changed
 }
 
-/// The border below an IPU that takes `own` in the gutter and is to be so high.
+/// The border below an IPU, which occupies `own` in the gutter, and its new height.
 fn border_ui(ui: &Ui, own: Rect, (ipu, height): (IpuId, f32)) -> Option<TraceEvent> {
     let line = Rect::from_x_y_ranges(own.x_range(), own.bottom() - 2.0..=own.bottom() + 4.0);
-    // Keys make an IPU higher by its name: no key needs to come past every border.
+    // The keyboard changes the height through the name, so the focus does not stop at every border.
     let response = ui.interact(line, id(ui, "border").with(ipu), Sense::CLICK | Sense::DRAG);
     let name = format!("Border below IPU {ipu}");
     response.widget_info(|| WidgetInfo::labeled(Role::Splitter, true, &name));
@@ -570,14 +575,15 @@ fn border_ui(ui: &Ui, own: Rect, (ipu, height): (IpuId, f32)) -> Option<TraceEve
     if response.double_clicked() {
         return Some(TraceEvent::SetIpuHeight(ipu, None));
     }
-    // Not to where the pointer is: the others change their heights as well, also those above.
+    // The border does not follow the pointer exactly: the other IPUs change their heights too, also
+    // those above.
     let changed = (height + response.drag_delta().y).clamp(LEAST_HEIGHT, MOST_HEIGHT);
     let dragged = response.dragged();
     response.on_hover_text("Drag to change the height; double-click to reset it");
     dragged.then_some(TraceEvent::SetIpuHeight(ipu, Some(changed)))
 }
 
-/// The scroll bar beside the lanes, where not all of them are on the screen.
+/// The scroll bar beside the lanes, if not all of them are visible.
 fn scroll_bar_ui(ui: &Ui, lanes: Rect, scroll: f64, total: f64) -> Option<TraceEvent> {
     let shown = f64::from(lanes.height());
     if total <= shown {

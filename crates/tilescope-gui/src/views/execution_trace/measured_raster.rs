@@ -1,8 +1,7 @@
-//! The raster of tiles of a report of measured tiles: each row shows when its tiles began and ended.
+//! The raster of tiles for measured tiles: each row shows the measured start and end of its tiles.
 //!
-//! A pixel is as bright as the share of its time in which its tiles were measured doing something, in
-//! the colours of what they did. Rows count the tiles that were measured; others leave them as they
-//! are.
+//! The brightness of a pixel is the share of its time in which its tiles were measured working, in
+//! the colours of their activities. Rows count only measured tiles; rows of others stay unchanged.
 
 use super::bar_colours::step_colour;
 use super::layers::tiles::BspRaster;
@@ -14,10 +13,10 @@ use tilescope_report::trace::LaneSpan;
 use tilescope_report::units::{CycleRange, Cycles, StepId, TileId};
 use tilescope_report::{ProgramKind, Report, ReportError, SampleKind, StepActivity};
 
-/// Steps between two that are drawn, up to which they are read together.
+/// The largest distance between two steps whose samples are read in one pass.
 const NEAR: u64 = 32;
 
-/// Draws the samples of all steps that are wide enough to be drawn one by one.
+/// Draws the samples of all steps that are wide enough to be drawn separately.
 pub(super) fn draw(
     report: &Report,
     raster: &BspRaster<'_>,
@@ -46,12 +45,12 @@ pub(super) fn draw(
     Ok(())
 }
 
-/// Shares of the time of each pixel, by what tiles did.
+/// The shares of each pixel's time, by activity of the tiles.
 struct MeasuredShares<'a> {
     raster: &'a BspRaster<'a>,
-    /// By row, column and kind: pixels of tiles.
+    /// By row, column and kind of activity.
     shares: Vec<[f32; SampleKind::ALL.len()]>,
-    /// Which tiles of the IPU were measured.
+    /// For each tile of the IPU, true if it was measured.
     measured: Vec<bool>,
 }
 
@@ -136,7 +135,7 @@ mod tests {
     use tilescope_report::units::{IpuId, TileRange};
 
     #[test]
-    fn every_pixel_shows_what_its_tile_was_measured_doing() {
+    fn every_pixel_shows_the_measured_activity_of_its_tile() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("profile.capnp");
         std::fs::write(&path, IpuStackProfile::layers(8, 3).bytes()).unwrap();
@@ -177,7 +176,7 @@ mod tests {
             })
             .unwrap();
         assert_eq!(samples, 8 * 3 * 3);
-        // A tile that was not measured stays as it was.
+        // A tile that was not measured stays unchanged.
         assert!(image.pixels[width..2 * width].iter().all(|pixel| *pixel == LIGHT.lane));
     }
 }

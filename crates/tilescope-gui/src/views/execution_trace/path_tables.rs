@@ -1,4 +1,4 @@
-//! What the critical path goes through on the screen, and the slack of every IPU, as tables.
+//! The tables of the visible part of the critical path, and of the slack of every IPU.
 
 use super::events::TraceEvent;
 use super::loaded_trace::LoadedTrace;
@@ -17,7 +17,7 @@ use tilescope_analysis::tables::critical_path as columns;
 use tilescope_report::units::CycleRange;
 use tilescope_report::{Report, ReportError};
 
-/// Room from which on both tables stand beside each other.
+/// The width from which both tables are side by side.
 const BESIDE: f32 = 900.0;
 
 /// The path in a window, and the slack of the run.
@@ -42,7 +42,8 @@ impl Default for PathTablesPanel {
 }
 
 impl PathTablesPanel {
-    /// Shows what is on the path in the cycles on the screen; the step that was asked for.
+    /// Shows the part of the path in the visible cycles. Returns the selected step, if a row was
+    /// clicked.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -75,7 +76,7 @@ impl PathTablesPanel {
     }
 }
 
-/// Two tables beside each other, or one below the other.
+/// Two tables, side by side or one below the other.
 fn both_ui<T>(
     ui: &mut Ui,
     first: impl FnOnce(&mut Ui) -> Option<T>,

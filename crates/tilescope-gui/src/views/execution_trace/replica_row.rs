@@ -1,4 +1,4 @@
-//! The row above the lanes that says how many replicas there are, and folds or unfolds their lanes.
+//! The row above the lanes that shows the number of replicas and folds or unfolds their lanes.
 
 use super::id;
 use super::layout::MARK_HEIGHT;
@@ -10,21 +10,21 @@ use crate::widgets::{focus_ui, node_ui};
 use egui::accesskit::Role;
 use egui::{Align2, FontId, Rect, Sense, Ui, WidgetInfo, pos2};
 
-/// Width of the words that unfold the lanes, and of the space before them.
+/// The width of the link that unfolds the lanes, with the gap before it.
 const LINK: f32 = 60.0;
 
-/// The replicas that a row tells of; beside another trace there is no room for it.
+/// The replicas that a row describes; `None` beside another trace, for lack of space.
 pub(super) fn replicas(context: &ViewContext<'_>, prepared: &LoadedTrace) -> Option<ReplicasAlike> {
     prepared.alike.filter(|_| context.pane.is_none())
 }
 
-/// Replicas whose lanes are shown.
+/// The number of replicas whose lanes are shown.
 pub(super) fn unfolded(context: &ViewContext<'_>, prepared: &LoadedTrace) -> u32 {
     let all = replicas(context, prepared).filter(|_| context.prefs.trace.replicas);
     all.map_or(1, ReplicasAlike::count)
 }
 
-/// The row below the marks that says how many replicas there are, and folds or unfolds their lanes.
+/// The row below the marks that shows the number of replicas and folds or unfolds their lanes.
 pub(super) fn replicas_ui(ui: &Ui, context: &ViewContext<'_>, prepared: &LoadedTrace, marks: Rect) {
     let Some(alike) = replicas(context, prepared) else { return };
     let palette = ThemePalette::for_ui(ui);
@@ -37,7 +37,7 @@ pub(super) fn replicas_ui(ui: &Ui, context: &ViewContext<'_>, prepared: &LoadedT
     let words = |in_short| alike.words(&prepared.classes, context.prefs.trace.replicas, in_short);
     let (all, short) = (words(false), words(true));
     let galley = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), palette.text);
-    // Beside a long sentence there would be no room to unfold what it speaks of.
+    // A long sentence would leave no space for the link that unfolds the lanes.
     let (shown, is_cut) = match galley(&all) {
         long if at.x + long.size().x + LINK > row.right() => (galley(&short), true),
         long => (long, false),

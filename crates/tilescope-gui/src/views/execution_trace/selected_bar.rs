@@ -1,4 +1,4 @@
-//! What is chosen in the trace: a step, which every tab knows, or a bar that stands for several.
+//! The selection in the trace: a step shared by all tabs, or a bar that stands for several steps.
 
 use super::layers::marks::ShownMark;
 use super::loaded_trace::LoadedTrace;
@@ -11,17 +11,17 @@ use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, grouped, percent};
 /// A bar that stands for several steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SelectedBar {
-    /// The IPU, and the replicas it is of.
+    /// The IPU and its replicas.
     #[serde(rename = "ipu")]
     pub at: ReplicaIpu,
-    /// Its group of tiles.
+    /// The tile group of the bar.
     pub sub_lane: u8,
-    /// Row of the bar.
+    /// The row of the bar.
     pub row: u32,
-    /// The cycles it covers.
+    /// The cycles that it covers.
     pub range: CycleRange,
     pub title: String,
-    /// Names and values of its properties.
+    /// The names and values of its properties.
     pub rows: Vec<(String, String)>,
 }
 
@@ -49,7 +49,7 @@ impl SelectedBar {
             LaneItemKind::Bucket(..) => "zoom in to see them",
         };
         rows.push(("Single steps".to_owned(), hint.to_owned()));
-        // What lies outside of the window was not read.
+        // Steps outside the window were not read.
         if range.start <= window.start || window.end <= range.end {
             rows.push((
                 "Part".to_owned(),
@@ -76,7 +76,7 @@ pub(crate) fn title(item: &LaneItem, labels: &ProgramLabels) -> String {
     }
 }
 
-/// Names and values about a bar of several steps.
+/// The properties of a bar of several steps.
 fn rows(item: &LaneItem, balance: bool) -> Vec<(String, String)> {
     let range = item.range;
     let span = format!("{} : {} - {}", range.length(), range.start, range.end);
@@ -95,7 +95,7 @@ fn rows(item: &LaneItem, balance: bool) -> Vec<(String, String)> {
     rows
 }
 
-/// The bar of a scene that shows a step: itself, or what it is a part of.
+/// The bar of a scene that shows a step: the step itself, or a group that contains it.
 pub(crate) fn find<'a>(scene: &'a TraceScene, step: &SelectedStep) -> Option<&'a LaneItem> {
     let ipu = scene.ipus.iter().find(|ipu| ipu.at == step.at)?;
     let lane = ipu.lanes.iter().find(|lane| lane.sub_lane == step.sub_lane)?;

@@ -1,4 +1,4 @@
-//! Statistics of the lengths of steps: between the marks of the user, or on the screen.
+//! Statistics of the lengths of steps, between the user's marks or in the visible range.
 
 use super::loaded_trace::LoadedTrace;
 use super::queries::TraceQueries;
@@ -15,7 +15,7 @@ use tilescope_report::units::{CycleRange, Hertz, IpuId, seconds};
 
 /// The query key of statistics: a window and IPUs.
 pub(crate) type TraceStatisticsKey = (CycleRange, Vec<IpuId>);
-/// Statistics of the steps between the marks, or of those on the screen.
+/// Shows the statistics of the steps between the marks, or of the visible ones.
 pub(super) fn step_statistics_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,
@@ -51,7 +51,7 @@ fn lengths_ui(ui: &mut Ui, which: &str, statistics: ValueStatistics) {
     });
 }
 
-/// A number of cycles, and the time they take where the clock is known.
+/// A number of cycles, and their duration if the clock is known.
 pub(super) fn length_text(range: CycleRange, clock: Hertz) -> String {
     let time = range.length().seconds_at(clock);
     let time = if time > 0.0 { format!(" = {}", seconds(time)) } else { String::new() };

@@ -1,4 +1,4 @@
-//! Proposals that are tried: `tilescope insights --prove`, asked in the background.
+//! Trials of proposals in the background: `tilescope insights --prove`.
 
 use crate::model::command::ViewAction;
 use crate::theme::ThemePalette;
@@ -9,17 +9,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tilescope_analysis::insights::{InsightFinding, TriedFinding};
 
-/// The part of the page that tries what is proposed.
+/// The part of the page that tries proposals.
 #[derive(Default)]
 pub(super) struct ProofSection {
     asked: bool,
     answer: BackgroundQuery<PathBuf, Arc<Vec<TriedFinding>>>,
-    /// Why the last one that was asked has no answer.
+    /// The error of the last trial.
     failed: Option<String>,
 }
 
 impl ProofSection {
-    /// Goes on with what was asked; what was tried, once that is known.
+    /// Polls the running trial. Returns its results once.
     pub(super) fn update(
         &mut self,
         ui: &Ui,
@@ -56,7 +56,7 @@ impl ProofSection {
         self.asked = true;
     }
 
-    /// The button, or what is under way.
+    /// The button, or the progress of a trial.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,

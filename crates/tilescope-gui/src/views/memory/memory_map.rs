@@ -1,5 +1,5 @@
-//! The memory map: what lies at which address of a tile. What is always live is on top; below it,
-//! what shares addresses over time, each part in a row where it overlaps nothing.
+//! The memory map: the variables of a tile by address. Always-live variables are at the top. Below
+//! it are variables that share addresses over time, packed into rows without overlap.
 
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
@@ -19,16 +19,16 @@ use tilescope_analysis::bank_map::{BankMap, PlacedVariable, bank_map};
 use tilescope_analysis::memory::fullest_tile;
 use tilescope_report::units::{Bytes, TileId, VariableId, exact_bytes, grouped};
 
-/// Heights of a row, at least and at most.
+/// The smallest and largest height of a row.
 const ROW: (f32, f32) = (9.0, 22.0);
-/// Room for addresses above the rows.
+/// The space for addresses above the rows.
 const RULER: f32 = 20.0;
-/// Narrowest part with a name on it.
+/// The smallest width of a part with a label.
 const LEAST_LABEL: f32 = 34.0;
-/// Room beside the map.
+/// The margin beside the map.
 const SIDE: f32 = spacing::L;
 
-/// State of the map.
+/// The state of the map.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct MemoryMapPanel {
@@ -39,7 +39,7 @@ pub(crate) struct MemoryMapPanel {
     scroll: f32,
 }
 
-/// Layout of the memory map in this frame.
+/// The layout of the memory map in this frame.
 struct MemoryMapLayout {
     rect: Rect,
     axis: PanZoomAxis,
@@ -74,8 +74,7 @@ impl MemoryMapLayout {
 }
 
 impl MemoryMapPanel {
-    /// Shows the tile that was chosen last, or else the fullest one; the variable that was
-    /// clicked.
+    /// Shows the last selected tile, or the fullest one. Returns the clicked variable.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -127,7 +126,7 @@ impl MemoryMapPanel {
             self.limits = Some((end, limits.width));
             self.axis = None;
         }
-        // At first as far as anything lies; all of memory is a turn of the wheel away.
+        // The initial range ends at the highest variable; zooming out shows all memory.
         let used = axis_range_of_addresses((last + last / 16).clamp(Bytes(1), end));
         let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(used, limits.width));
         let row = (rect.height() / map.rows.max(1) as f32).floor().clamp(ROW.0, ROW.1);
@@ -191,7 +190,7 @@ impl MemoryMapPanel {
     }
 }
 
-/// The variable that an arrow key leads to: the next one by row and address, or the one before.
+/// The variable that an arrow key moves to: the next one by row and address, or the previous one.
 fn arrows(
     ui: &Ui,
     response: &Response,
@@ -212,7 +211,7 @@ fn arrows(
     Some(map.placed[place].id)
 }
 
-/// Which tile it is, and how full.
+/// The number of the tile, and its fill level.
 fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
     let (palette, numbers) = (ThemePalette::for_ui(ui), numbers(ui));
     ui.horizontal_wrapped(|ui| {
@@ -309,7 +308,8 @@ fn paint(ui: &Ui, map: &BankMap, places: &MemoryMapLayout, chosen: &[VariableId]
     }
 }
 
-/// Banks as stripes where they are wide enough, and the ends of non-interleaved memory and of all.
+/// Banks as stripes if they are wide enough, and the ends of non-interleaved memory and of all
+/// memory.
 fn ground(
     painter: &egui::Painter,
     map: &BankMap,
@@ -340,7 +340,7 @@ fn axis_range_of_addresses(end: Bytes) -> AxisRange {
     AxisRange::new(0, end.0)
 }
 
-/// Distance between labelled addresses: a power of two.
+/// The distance between labelled addresses, a power of two.
 fn address_step(axis: PanZoomAxis) -> u64 {
     tick_step(axis.scale(), 60.0).next_power_of_two()
 }

@@ -1,4 +1,4 @@
-//! The files that a report is made of.
+//! The files of a report.
 
 use super::{SummaryFactRow, SummaryPageData, row, rows_ui};
 use crate::model::open_report::OpenReport;
@@ -7,7 +7,7 @@ use egui::{Grid, Label, RichText, Ui, vec2};
 use std::time::UNIX_EPOCH;
 use tilescope_report::units::{Bytes, exact_bytes, format_timestamp};
 
-/// The report and the files beside it, with a tick or a question mark.
+/// The report and the files beside it, each with a tick or a question mark.
 pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData) {
     let path = opened.report.path();
     let directory = path.parent().map_or(String::new(), |parent| parent.display().to_string());
@@ -33,15 +33,15 @@ pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData
     );
     if !facts.meta.is_empty() {
         ui.add_space(spacing::S);
-        // The spec has a block of its own.
+        // The spec has its own block.
         let meta = facts.meta.iter().filter(|(key, _)| !["spec", "onnx"].contains(&key.as_str()));
         let rows: Vec<SummaryFactRow> = meta.map(|(key, value)| row(key, value)).collect();
         rows_ui(ui, "meta", &rows);
     }
 }
 
-/// Bytes of the report, and when it was written as far as the disk knows: reports themselves hold
-/// no time, so that equal programs give equal files.
+/// The bytes of the report, and its time of writing if the disk knows it. Reports hold no time
+/// themselves, so that equal programs give equal files.
 fn written_size(opened: &OpenReport, facts: &SummaryPageData) -> String {
     let size = exact_bytes(opened.report.file_size().0);
     let since = facts.written.and_then(|written| written.duration_since(UNIX_EPOCH).ok());

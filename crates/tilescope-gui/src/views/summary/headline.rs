@@ -1,4 +1,4 @@
-//! The figures people look for first, as large as they are important.
+//! The key figures, in a size that matches their importance.
 
 use super::SummaryPageData;
 use crate::model::open_report::OpenReport;
@@ -9,21 +9,21 @@ use egui::{Color32, CornerRadius, FontId, Galley, Sense, Stroke, Ui, WidgetInfo,
 use std::sync::Arc;
 use tilescope_analysis::headline::{HeadlineFigure, headline_figures};
 
-/// Narrower than this, figures stand in rows of two.
+/// The width below which figures are in rows of two.
 const ONE_ROW: f32 = 640.0;
-/// Widest that a figure is, where there are few.
+/// The largest width of a figure if there are few.
 const WIDEST: f32 = 420.0;
-/// Height of a figure.
+/// The height of a figure.
 const HEIGHT: f32 = 78.0;
 const GAP: f32 = spacing::L;
 
-/// Shows them side by side.
+/// Shows the key figures side by side.
 pub(crate) fn headline_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData) {
     let (summary, target) = (&facts.summary, &opened.target);
     facts_ui(ui, &headline_figures(summary, opened.outcome, target, numbers(ui)));
 }
 
-/// Shows facts side by side, in rows of two where there is little room.
+/// Shows facts side by side, in rows of two if the page is narrow.
 pub(crate) fn facts_ui(ui: &mut Ui, cards: &[HeadlineFigure]) {
     let columns = if ui.available_width() > ONE_ROW { cards.len() } else { 2 };
     let width = (ui.available_width() - GAP * (columns as f32 - 1.0)) / columns.max(1) as f32;
@@ -37,7 +37,7 @@ pub(crate) fn facts_ui(ui: &mut Ui, cards: &[HeadlineFigure]) {
     }
 }
 
-/// A figure in one line, as large as all of it fits.
+/// A figure in one line, as large as fits.
 fn whole(ui: &Ui, value: &str, colour: Color32, room: f32) -> Arc<Galley> {
     let sizes = [text_size::HEADING, text_size::SUBHEADING, text_size::BODY, text_size::SMALL];
     let font = |size| FontId::new(size, crate::theme::fonts::strong_family());

@@ -1,4 +1,4 @@
-//! The block of energy and cost.
+//! The block of energy and cost in the summary.
 
 use super::{SummaryFactRow, SummaryPageData, rows_ui};
 use egui::Ui;

@@ -1,4 +1,4 @@
-//! A tensor over the replicas, before and after it is sharded.
+//! The picture of a tensor over the replicas, before and after sharding.
 
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::{hint_ui, node_ui};
@@ -10,15 +10,16 @@ use egui::{
 use tilescope_analysis::tile_mapping::ReplicaShare;
 use tilescope_report::units::grouped;
 
-/// Most replicas that are drawn.
+/// The largest number of replicas that are drawn.
 const MOST: u32 = 16;
-/// Size of a replica, and the space between two.
+/// The size of a replica's box.
 const REPLICA: (f32, f32) = (76.0, 46.0);
+/// The gap between two boxes.
 const GAP: f32 = 6.0;
-/// Width of the words before a row.
+/// The width of the text before a row.
 const TITLE: f32 = 110.0;
 
-/// Draws which part each replica holds, or says why that is not known.
+/// Draws the part that each replica holds, or the reason that it is unknown.
 pub(super) fn replicas_ui(ui: &mut Ui, share: Option<&ReplicaShare>, replicas: u32) {
     let Some(share) = share else {
         return hint_ui(
@@ -62,7 +63,8 @@ fn about(ui: &Ui, share: &ReplicaShare) -> String {
     }
 }
 
-/// The replicas beside each other; of `shards` parts each has one filled, and else all of it.
+/// The replicas side by side. With `shards`, each has one of that many parts filled; otherwise all
+/// of it.
 fn row_ui(ui: &mut Ui, share: &ReplicaShare, title: &str, shards: Option<u32>) {
     let palette = ThemePalette::for_ui(ui);
     let shown = share.replicas.min(MOST);

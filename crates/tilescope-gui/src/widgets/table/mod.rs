@@ -1,5 +1,5 @@
-//! Tables: sortable columns, a filter box, a row of totals. Only the rows on the screen are laid
-//! out; sorting and filtering happen off the UI thread.
+//! Tables: sortable columns, a filter box, a row of totals. Only the visible rows are laid out;
+//! sorting and filtering run off the UI thread.
 
 mod row_order;
 
@@ -19,16 +19,18 @@ use tilescope_report::units::{Bytes, grouped};
 
 const ROW_HEIGHT: f32 = 24.0;
 const WORDS_WIDTH: f32 = 120.0;
-/// The same of the only column of words, in which alone rows differ by name.
+/// The smallest width of a single text column, because only its names distinguish rows.
 const NAME_WIDTH: f32 = 210.0;
 const SHORT_WIDTH: f32 = 72.0;
 const BETWEEN: f32 = 12.0;
-/// Behind the head of the column that rows are sorted by.
+/// The sign after the title of a column sorted in descending order.
 const DESCENDING: &str = " ▼";
+/// The sign after the title of a column sorted in ascending order.
 const ASCENDING: &str = " ▲";
 
-/// Narrowest that a column can be read in, where `widest` is its widest number: of numbers all
-/// digits are shown, or they are others; and all of their head, sorted or not.
+/// The smallest readable width of a column with the widest number `widest`. All digits of numbers
+/// are shown, because truncated ones look like other numbers, and the whole title with its sort
+/// sign.
 fn least_width(
     ui: &Ui,
     (column, words_width): (&TableColumn, f32),
@@ -41,51 +43,51 @@ fn least_width(
     }
     let colour = ui.visuals().text_color();
     let width = |text: String, font: FontId| {
-        // Signs are not all as wide as each other.
+        // Signs differ in width.
         ui.painter().layout_no_wrap(text, font, colour).size().x.ceil() + 4.0
     };
     let head =
         width(format!("{}{DESCENDING}", column.title), FontId::proportional(text_size::SMALL));
-    // As totals are written.
+    // In the font of the totals.
     let font = FontId::new(TextStyle::Body.resolve(ui.style()).size, strong_family());
     let number = widest.map_or(0.0, |cell| width(cell.text(), font));
     head.max(number).max(SHORT_WIDTH)
 }
 
-/// Whether a column takes the room that is left.
+/// Returns true if a column takes the remaining width.
 fn is_wide(column: &TableColumn) -> bool {
     column.alignment == ColumnAlignment::Left
 }
 
-/// How the user looks at a table.
+/// The user's settings of a table.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct TableState {
     filter: String,
-    /// Whether rows stay as they are given until the user sorts them.
+    /// True if rows keep their given order until the user sorts them.
     as_given: bool,
-    /// Column and direction; without it, by the first column of numbers, largest first.
+    /// The column and direction; `None` sorts by the first column of numbers, largest first.
     sort: Option<(usize, bool)>,
     #[serde(skip)]
     order: BackgroundQuery<(u64, usize, bool, String), TableRowOrder>,
-    /// The row that a key has led to, until it has the focus.
+    /// The row that a key moved to, until it has the focus.
     #[serde(skip)]
     focus: Option<usize>,
 }
 
-/// Which rows of a table can be chosen, which are, and where a key leads to.
+/// The selectable and selected rows of a table, and the row that a key moves to.
 struct TableRowSelection<'a> {
     chosen: &'a [usize],
     focus: &'a mut Option<usize>,
 }
 
 impl TableState {
-    /// Rows stay as they are given until the user sorts them.
+    /// A state whose rows keep their given order until the user sorts them.
     pub(crate) fn as_given() -> Self {
         Self { as_given: true, ..Self::default() }
     }
 
-    /// Shows a table; `generation` tells one table from the next.
+    /// Shows a table; `generation` distinguishes tables.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -97,7 +99,7 @@ impl TableState {
         self.shown_ui(ui, workers, table, generation, hint, None);
     }
 
-    /// Shows a table of which rows may be chosen; the row that was clicked.
+    /// Shows a table with selectable rows. Returns the clicked row.
     pub(crate) fn choose_ui(
         &mut self,
         ui: &mut Ui,
@@ -130,7 +132,7 @@ impl TableState {
         });
         ui.add_space(spacing::XS);
         let first_number = table.columns.iter().position(|column| !is_wide(column)).unwrap_or(0);
-        // Behind the last column all rows are alike.
+        // After the last column all rows are equal.
         let unsorted = if self.as_given { table.columns.len() } else { first_number };
         let (column, descending) = self.sort.unwrap_or((unsorted, true));
         let filter = self.filter.trim().to_lowercase();
@@ -146,7 +148,7 @@ impl TableState {
                 ..order(&shared, *column, *descending, text)
             },
         );
-        // The order of another table says nothing about the rows of this one.
+        // The order of another table does not apply to the rows of this one.
         let order = asked.answer().filter(|order| order.generation == generation)?;
         let sort = &mut self.sort;
         let choice = choice.map(|chosen| TableRowSelection { chosen, focus: &mut self.focus });
@@ -171,7 +173,7 @@ impl TableState {
                 }
                 let area = egui::ScrollArea::horizontal().auto_shrink(false).id_salt("columns");
                 area.show(ui, |ui| {
-                    // Columns keep their least width and the table scrolls, instead of squeezing
+                    // Columns keep their smallest width and the table scrolls, instead of squeezing
                     // numbers.
                     ui.set_width(needed);
                     rows_ui(ui, (table, &widths), order, sorted, sort, choice)
@@ -182,7 +184,8 @@ impl TableState {
     }
 
     fn count_ui(&self, ui: &mut Ui, table: &DataTable) {
-        // The last count stays while a filter is worked on: numbers would flicker at every letter.
+        // The last count stays while a filter is being applied: numbers would flicker at every
+        // letter.
         let shown = self.order.latest().map_or(table.rows.len(), |order| order.rows.len());
         let all = table.rows.len();
         let text = if shown == all {
@@ -210,9 +213,9 @@ fn rows_ui(
         .striped(true)
         .vscroll(true)
         .auto_shrink(false)
-        // A panel may be lower than a table would like to be.
+        // A panel may be lower than the default minimum height of a table.
         .min_scrolled_height(0.0);
-    // From left to right, so that what a cell holds does not make its row higher.
+    // From left to right, so that the contents of a cell do not make its row higher.
     let across = Layout::left_to_right(Align::Center);
     let mut builder = builder.sense(sense).cell_layout(across);
     for (column, width) in table.columns.iter().zip(widths) {
@@ -226,7 +229,7 @@ fn rows_ui(
     if let Some(index) = wanted.and_then(|place| order.place_of(place)) {
         builder = builder.scroll_to_row(index + totals, None);
     }
-    // Text that can be selected takes the clicks that are to choose its row.
+    // Selectable text would take the clicks that select its row.
     let choosing = choice.is_some();
     let header = builder.header(26.0, |mut row| {
         for (index, column) in table.columns.iter().enumerate() {
@@ -250,7 +253,7 @@ fn rows_ui(
             let Some(place) = order.rows.get(index - totals).map(|row| *row as usize) else {
                 return;
             };
-            // `place` is in range: orders of other tables were turned away by their generation.
+            // `place` is in range: orders of other tables were rejected by their generation.
             let chosen = choice.as_ref().is_some_and(|choice| choice.chosen.contains(&place));
             row.set_selected(chosen);
             for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
@@ -261,13 +264,13 @@ fn rows_ui(
             }
             if let Some(choice) = &mut choice {
                 let response = row.response();
-                // Not every program has a name: its kind stands in for it.
+                // A program without a name is represented by its kind.
                 let mut names = table.rows[place].iter().map(TableCell::text);
                 let name = names.find(|text| !text.is_empty()).unwrap_or_default();
                 response.widget_info(|| WidgetInfo::selected(Role::Row, true, chosen, &name));
                 clicked = response.clicked().then_some(place).or(clicked);
-                // Rows off the screen do not exist: one that a key leads to is scrolled to first,
-                // and takes the focus in the frame that lays it out.
+                // Rows outside the screen do not exist: a row that a key moves to is scrolled to
+                // first, and takes the focus in the frame that lays it out.
                 if *choice.focus == Some(place) {
                     *choice.focus = None;
                     response.request_focus();
@@ -296,14 +299,14 @@ fn cell_ui(ui: &mut Ui, column: &TableColumn, text: RichText, selectable: bool) 
             return;
         }
         let label = Label::new(text.clone()).truncate();
-        // Only words can be too long for their column.
+        // Only text can be too long for its column.
         let label = if full { label } else { Label::new(text).extend() };
         ui.add(label.selectable(selectable));
     });
 }
 
-/// A path of names without its middle, if all of it does not fit: names of one operation begin
-/// alike, and their ends tell them apart.
+/// Omits the middle of a path of names if all of it does not fit. Names of one operation begin
+/// alike and differ at their ends.
 fn path_that_fits(ui: &Ui, text: &str) -> Option<String> {
     text.contains('/').then_some(())?;
     let font = TextStyle::Body.resolve(ui.style());
@@ -340,7 +343,7 @@ fn header_ui(
             about => format!("{about}\nSort by this column"),
         };
         if response.on_hover_text(hint).interact(Sense::click()).clicked() {
-            // Numbers are sought from the largest, words from the first.
+            // Numbers sort from the largest at first, text from the beginning of the alphabet.
             let first = !is_wide(column);
             *sort = Some((index, if chosen { !descending } else { first }));
         }

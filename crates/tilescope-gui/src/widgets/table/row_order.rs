@@ -1,28 +1,28 @@
-//! Which rows of a table are shown and in which order, with their sums.
+//! The visible rows of a table in order, with their sums.
 
 use tilescope_analysis::data_table::{DataTable, TableCell};
 
-/// Which rows are shown, in which order.
+/// The visible rows, in order.
 #[derive(Default)]
 pub(crate) struct TableRowOrder {
-    /// The table that it orders.
+    /// The table that it belongs to.
     pub generation: u64,
-    /// Places of the rows.
+    /// The indices of the rows.
     pub rows: Vec<u32>,
-    /// Sums over these rows; `None` for columns of words.
+    /// The sums over these rows; `None` for text columns.
     pub sums: Vec<Option<TableCell>>,
     /// The widest number of each column among these rows and their sums.
     pub widest: Vec<Option<TableCell>>,
 }
 
 impl TableRowOrder {
-    /// Where a row of the table stands among those that are shown.
+    /// The position of a row of the table among the visible ones.
     pub(crate) fn place_of(&self, row: usize) -> Option<usize> {
         self.rows.iter().position(|known| *known as usize == row)
     }
 }
 
-/// The rows that hold a text, ordered by a column.
+/// The rows that contain a text, sorted by a column.
 pub(crate) fn order(
     table: &DataTable,
     column: usize,
@@ -41,7 +41,7 @@ pub(crate) fn order(
             (Some(a), Some(b)) => a.compare(b),
             (a, b) => a.is_some().cmp(&b.is_some()),
         };
-        // Equal rows keep their order whichever way the column is sorted.
+        // Equal rows keep their order in either direction.
         if descending { ordering.reverse() } else { ordering }
     });
     let columns = 0..table.columns.len();
@@ -52,7 +52,8 @@ pub(crate) fn order(
     TableRowOrder { generation: 0, rows, sums, widest }
 }
 
-/// The cell with most letters, without writing all of them: whole numbers have those of their digits.
+/// The cell with the most characters, without formatting all of them: for whole numbers the digits
+/// count.
 fn widest(
     table: &DataTable,
     rows: &[u32],
@@ -72,7 +73,7 @@ fn widest(
     numbers.max_by(longer).cloned()
 }
 
-/// Letters of a whole number with separators.
+/// The number of characters of a whole number with separators.
 fn grouped_letters(cell: &TableCell) -> usize {
     let size = cell.number().map_or(1.0, |number| number.abs().max(1.0));
     let digits = size.log10().floor() as usize + 1;
@@ -98,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_sorted_by_numbers_not_by_letters() {
+    fn numbers_are_sorted_by_value_not_as_text() {
         assert_eq!(order(&table(), 1, true, "").rows, [1, 0, 2]);
         assert_eq!(order(&table(), 1, false, "").rows, [2, 0, 1]);
         assert_eq!(order(&table(), 0, false, "").rows, [2, 1, 0]);
     }
 
     #[test]
-    fn whole_numbers_beside_fractions_are_as_wide_as_their_digits() {
+    fn the_width_of_whole_numbers_is_that_of_their_digits() {
         let columns = vec![TableColumn::number("Value")];
         let cells = [TableCell::Real(1.25), TableCell::Count(70_368_745_177_714)];
         let table = DataTable::new(columns, cells.map(|cell| vec![cell]).to_vec());
@@ -116,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn the_total_is_that_of_the_rows_shown() {
+    fn totals_cover_the_visible_rows() {
         let order = order(&table(), 1, true, "alpha");
         assert_eq!(order.rows, [1, 2]);
         assert_eq!(order.sums, [None, Some(TableCell::Bytes(Bytes(42)))]);
     }
 
     #[test]
-    fn columns_have_room_for_their_largest_number() {
+    fn columns_fit_their_widest_number() {
         let widest = order(&table(), 0, false, "").widest;
         assert_eq!(
             widest,

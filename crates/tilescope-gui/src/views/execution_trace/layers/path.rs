@@ -1,5 +1,5 @@
 //! The layer of the critical path: its lane, its hops from lane to lane, and the parts of the other
-//! lanes that it lights.
+//! lanes that it highlights.
 
 use super::lanes::{BarLabelItem, LEAST_LABEL, text_on_bar};
 use super::{TracePainter, VEIL, veiled_parts};
@@ -25,35 +25,35 @@ use tilescope_report::ReportError;
 use tilescope_report::trace::{CriticalPath, LaneSpan, PathHop, PathSpan, PathStretch, StepBucket};
 use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, StepId, grouped};
 
-/// Most hops of a window that are drawn: more would be a net over the lanes.
+/// The largest number of hops drawn in a window; more would cover the lanes.
 const MAX_HOPS: usize = 200;
-/// Length of the head of a hop's arrow.
+/// The length of the arrowhead of a hop.
 const HEAD: f32 = 6.0;
-/// Distance at which the pointer hits a narrow bar.
+/// The distance at which the pointer hits a narrow bar.
 const HIT_TOLERANCE: f32 = 3.0;
 
-/// The lane of an IPU: its group of tiles.
+/// An IPU and one of its tile groups.
 pub(crate) type PathLane = (ReplicaIpu, u8);
 
 /// The critical path in a window.
 pub(crate) struct PathScene {
-    /// Its bars, all in one row; each is a span of the path.
+    /// The bars, all in one row; each is a span of the path.
     pub bars: LaneItemList,
-    /// The lane that each of the bars is of; none for bars of several.
+    /// The lane of each bar; `None` for bars of several lanes.
     pub lanes: Vec<Option<PathLane>>,
-    /// Places of the bars that may be wide enough for a name.
+    /// The indices of bars that may be wide enough for a label.
     pub labelled_bars: Vec<u32>,
-    /// Its shares; none where bars are shown.
+    /// The shares; `None` if bars are shown.
     pub shares: Option<LaneShares>,
-    /// The bars or shares as an image.
+    /// The image of the bars or shares.
     pub image: SplitImage,
-    /// Where it goes from one lane to another; none where these are too many to be drawn apart.
+    /// The hops from one lane to another; empty if there are too many to be drawn separately.
     pub hops: Vec<PathHopMark>,
-    /// How many there are.
+    /// The number of hops in the window.
     pub hop_count: u64,
 }
 
-/// A place at which the path goes from one lane to another.
+/// A place where the path moves from one lane to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PathHopMark {
     pub at: Cycles,
@@ -78,7 +78,7 @@ pub(crate) fn read(
     let lanes = spans.iter().map(|span| of_lane(span).and_then(lane)).collect();
     let spans: Vec<LaneSpan> = spans.iter().map(as_of_a_lane).collect();
     let pixel = window.length().div_ceil(key.width.max(1) as u64).max(Cycles(1));
-    // Bars stay single: a group would have steps of several lanes.
+    // Bars stay single: a group would contain steps of several lanes.
     let single = TraceStepGrouping { executions: false, syncs: false };
     let items = arrange(&spans, &prepared.labels, TraceLaneStyle::Flat, single, pixel);
     let bars = LaneItemList { at: ReplicaIpu::default(), sub_lane: 0, items };
@@ -104,7 +104,7 @@ pub(crate) fn read(
     Ok(PathScene { bars, lanes, labelled_bars, shares, image, hops, hop_count })
 }
 
-/// The position of the lane that a span is of.
+/// The index of the lane of a span.
 fn of_lane(span: &PathSpan) -> Option<usize> {
     match span {
         PathSpan::OfLane { lane, .. } => Some(*lane),
@@ -112,7 +112,7 @@ fn of_lane(span: &PathSpan) -> Option<usize> {
     }
 }
 
-/// A span as lanes have them, so that it is drawn as those are.
+/// Converts a span to the form of lane spans, so that it is drawn the same way.
 fn as_of_a_lane(span: &PathSpan) -> LaneSpan {
     match *span {
         PathSpan::OfLane { range, span: LaneSpan::Step(mut step), .. } => {
@@ -171,23 +171,23 @@ fn shares(layout: &TraceLayout<'_>, prepared: &LoadedTrace, path: &PathScene) ->
     time_shares(&shares.cycles_in(known), known.intersection(prepared.range).length())
 }
 
-/// Where a bar of the path is, at least one point wide.
+/// The rectangle of a bar of the path, at least one point wide.
 fn bar(layout: &TraceLayout<'_>, range: CycleRange) -> Rect {
     let row = layout.regions.path;
-    // Ends far outside would lose their digits in 32 bits.
+    // Ends far outside the screen would lose precision in 32 bits.
     let left = layout.x(range.start).max(row.left() - 20.0);
     let right = layout.x(range.end).min(row.right() + 20.0);
     Rect::from_min_max(pos2(left, row.top()), pos2(right.max(left + 1.0), row.bottom() - 1.0))
 }
 
-/// The middle of the bars of a lane on the screen.
+/// The vertical middle of a lane's bars on the screen.
 fn middle_of(layout: &TraceLayout<'_>, (at, sub_lane): PathLane) -> Option<f32> {
     let block = layout.block_of(at)?;
     let index = block.lanes.sub_lanes.iter().position(|own| *own == sub_lane)?;
     Some(lane_rect(layout, block, index).center().y)
 }
 
-/// The bars of one group of tiles of an IPU.
+/// The rectangle of the bars of one tile group of an IPU.
 fn lane_rect(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>, index: usize) -> Rect {
     let bars = layout.bars(block);
     let top = bars.top() + block.sub_lane_top(index);
@@ -195,8 +195,8 @@ fn lane_rect(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>, index: usize) 
     Rect::from_x_y_ranges(bars.x_range(), top..=top + rows as f32 * block.row_height)
 }
 
-/// Where the path is on the lanes of an IPU, group of tiles by group: the group's place, and from
-/// left to right the parts of it, at least one point wide. Bars of several lanes are on all of them.
+/// The ranges of the path on the lanes of an IPU, by tile group: the rectangle of the group, and
+/// the parts from left to right, at least one point wide. Bars of several lanes are on all of them.
 pub(super) fn lit(
     layout: &TraceLayout<'_>,
     path: &PathScene,
@@ -213,7 +213,7 @@ pub(super) fn lit(
             if right <= lanes.left() || left >= lanes.right() {
                 continue;
             }
-            // Bars follow each other: what touches is one part, so that there are few of them.
+            // Bars follow each other: adjacent bars are merged to keep the parts few.
             match lit.last_mut().filter(|last| left <= last.max + 0.5) {
                 Some(last) => last.max = last.max.max(right),
                 None => lit.push(Rangef::new(left, right)),
@@ -226,7 +226,7 @@ pub(super) fn lit(
 }
 
 impl TracePainter<'_> {
-    /// Paints the lane of the path, if it is shown; `waiting` stands where it is not there.
+    /// Paints the lane of the path if it is visible, or `waiting` while the path is not known.
     pub(super) fn path_ui(&self, waiting: &str) {
         let row = self.layout.regions.path;
         if row.height() <= 0.0 {
@@ -265,7 +265,7 @@ impl TracePainter<'_> {
             let (left, right) = (layout.x(window.start), layout.x(window.end));
             texture.paint(&painter, Rect::from_x_y_ranges(left..=right, row.y_range()));
         }
-        // Where it goes to another lane; the lanes below say which.
+        // A line marks a hop; the arrow below shows the other lane.
         let line = Stroke::new(1.0, self.palette.page);
         let hops = path.hops.iter().map(|hop| layout.x(hop.at));
         for x in hops.filter(|x| row.x_range().contains(*x)) {
@@ -293,7 +293,7 @@ impl TracePainter<'_> {
         node_ui(self.ui, node, rect.intersect(row), Role::Cell, || (text.clone(), cycles()));
     }
 
-    /// Veils what an IPU does that is not on the path.
+    /// Veils the work of an IPU that is not on the path.
     pub(super) fn veil_beside_path(&self, lit: &[(Rect, Vec<Rangef>)]) {
         let veil = self.palette.lane.gamma_multiply(VEIL);
         for (area, parts) in lit {
@@ -303,8 +303,7 @@ impl TracePainter<'_> {
         }
     }
 
-    /// Paints arrows from the lane where the path was to the one it goes on, as far as they are on the
-    /// screen, also for readers of the tree.
+    /// Paints the visible arrows of hops from lane to lane, and exposes them to screen readers.
     pub(super) fn hops_ui(&self, path: &PathScene) {
         let (layout, lanes) = (self.layout, self.layout.regions.lanes);
         let stroke = Stroke::new(1.5, self.palette.selection);
@@ -336,7 +335,7 @@ impl TracePainter<'_> {
     }
 }
 
-/// The bar or column of the path at a place.
+/// The bar or column of the path at a position.
 pub(crate) struct PathHit<'a> {
     pub target: PathHitTarget<'a>,
     pub range: CycleRange,
@@ -344,12 +343,12 @@ pub(crate) struct PathHit<'a> {
 }
 
 pub(crate) enum PathHitTarget<'a> {
-    /// A bar, and the lane it is of if it is of one.
+    /// A bar, and its lane if it has only one.
     Bar(&'a LaneItem, Option<PathLane>),
     Column(&'a ShareColumn),
 }
 
-/// The bar or column of the path at a place on the screen, or very near to it.
+/// The bar or column of the path at a screen position, or very near to it.
 pub(crate) fn hit<'a>(
     layout: &TraceLayout<'_>,
     scene: &'a TraceScene,

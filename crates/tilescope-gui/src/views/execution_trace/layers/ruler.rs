@@ -7,10 +7,10 @@ use crate::widgets::pan_zoom_axis::tick_step;
 use egui::{FontId, Painter, Stroke, pos2, vec2};
 use tilescope_report::units::Cycles;
 
-/// Least distance of numbers on the ruler.
+/// The smallest distance between numbers on the ruler.
 const TICK_DISTANCE: f32 = 120.0;
 
-/// A line of the ruler.
+/// A tick of the ruler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RulerTick {
     pub x: f32,
@@ -19,11 +19,11 @@ pub(crate) struct RulerTick {
     pub numbered: bool,
 }
 
-/// The lines of the ruler.
+/// The ticks of the ruler.
 pub(super) fn ticks(layout: &TraceLayout<'_>) -> Vec<RulerTick> {
     let (axis, ruler) = (layout.axis, layout.regions.ruler);
     let step = tick_step(axis.scale(), TICK_DISTANCE);
-    // Steps are 1, 2 or 5 times a power of ten: below 5 a fifth is no whole number of cycles.
+    // Steps are 1, 2 or 5 times a power of ten: below 5, a fifth is not a whole number of cycles.
     let minor = if step >= 5 { step / 5 } else { step };
     // Rounded down to a multiple, so that ticks move with their cycles while panning.
     let first = axis.position_from_x(0.0).max(0) as u64 / minor * minor;
@@ -38,7 +38,7 @@ pub(super) fn ticks(layout: &TraceLayout<'_>) -> Vec<RulerTick> {
 }
 
 impl TracePainter<'_> {
-    /// Ticks with their cycles, thousands separated, and what they count.
+    /// Paints ticks with their cycles, with thousands separators, and the unit.
     pub(super) fn ruler(&self) {
         let (rect, palette) = (self.layout.regions.ruler, self.palette);
         let painter = self.ui.painter().with_clip_rect(rect);
@@ -51,7 +51,7 @@ impl TracePainter<'_> {
             }
         }
         painter.hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, palette.rule));
-        // The row of a title is one point higher than its middle.
+        // The row of a title is one point above its middle.
         self.row_title(rect.translate(vec2(0.0, 1.0)), "Cycles");
     }
 
@@ -60,7 +60,7 @@ impl TracePainter<'_> {
         let at = pos2(tick.x + 4.0, rect.top() + 3.0);
         let text = tick.cycle.to_string();
         let galley = painter.layout_no_wrap(text, FontId::proportional(text_size::CAPTION), colour);
-        // Whole or not at all: a number that is cut off reads as another one.
+        // Entirely or not at all: a truncated number looks like another one.
         if tick.x >= rect.left() - 3.0 && at.x + galley.size().x <= rect.right() {
             painter.galley(at, galley, colour);
         }

@@ -1,4 +1,5 @@
-//! Laws of the layers, on a small trace: what is drawn is where its cycles are, and can be hit there.
+//! Invariants of the layers on a small trace: objects are drawn at the position of their cycles and
+//! can be hit there.
 
 use super::lanes::{
     IpuBand, LaneHitTarget, bar_labels, hit, ipu_bands, share_lines, shares_on_screen,
@@ -33,7 +34,7 @@ struct SampleTrace {
     report: Report,
     trace: LoadedTrace,
     prefs: TracePrefs,
-    /// None, so that bars are shown at any zoom.
+    /// `None`, so that bars are shown at any zoom.
     narrow_steps: Option<Cycles>,
 }
 
@@ -91,12 +92,12 @@ fn first_step(scene: &TraceScene) -> SelectedStep {
 }
 
 #[test]
-fn regions_follow_one_another_and_share_their_edges() {
+fn regions_are_adjacent_and_share_their_edges() {
     for (height, rows) in [(400.0, 0), (400.0, 3), (120.0, 1)] {
         let area = Rect::from_min_size(AREA.min, vec2(800.0, height));
         let TraceRegions { overview, ruler, marks, path, lanes } =
             TraceRegions::new(area, rows, true);
-        // A low view has no room for the path.
+        // A low view has no space for the path.
         let shown = [overview, ruler, marks, path, lanes];
         let shown: Vec<Rect> =
             shown.into_iter().filter(|of| *of != path || path.height() > 0.0).collect();
@@ -110,7 +111,7 @@ fn regions_follow_one_another_and_share_their_edges() {
 }
 
 #[test]
-fn steps_are_drawn_where_their_cycles_are_and_are_hit_there() {
+fn steps_are_drawn_and_hit_at_their_cycles() {
     let sample = sample();
     let layout = sample.layout(0.0);
     let scene = sample.scene(&layout);
@@ -136,7 +137,7 @@ fn steps_are_drawn_where_their_cycles_are_and_are_hit_there() {
 }
 
 #[test]
-fn ipus_out_of_sight_have_no_items_and_are_not_read() {
+fn hidden_ipus_are_neither_laid_out_nor_read() {
     let mut sample = sample();
     (sample.prefs.tiles, sample.prefs.tiles_height) = (true, 960);
     let layout = sample.layout(0.0);
@@ -156,7 +157,7 @@ fn ipus_out_of_sight_have_no_items_and_are_not_read() {
 }
 
 #[test]
-fn the_chosen_step_comes_last_and_veils_the_others() {
+fn the_selected_step_is_drawn_last_and_veils_the_others() {
     let sample = sample();
     let layout = sample.layout(0.0);
     let scene = sample.scene(&layout);
@@ -175,11 +176,11 @@ fn the_chosen_step_comes_last_and_veils_the_others() {
 }
 
 #[test]
-fn columns_of_shares_are_hit_in_all_rows_and_nothing_veils_them() {
+fn share_columns_are_hit_in_all_rows_and_never_veiled() {
     let sample = SampleTrace { narrow_steps: Some(Cycles::ZERO), ..sample() };
     let layout = sample.layout(0.0);
     let chosen = first_step(&sample.scene(&layout));
-    // Far out a pixel is more than a cycle, and the sample is short.
+    // When zoomed out, a pixel is more than a cycle, and the sample is short.
     let axis = layout.axis.zoomed(0.1, 0.0, limits_of_cycles(cycles(0, 10_000), 800.0));
     let layout = TraceLayout { axis, ..layout };
     let scene = sample.scene(&layout);
@@ -208,7 +209,7 @@ fn columns_of_shares_are_hit_in_all_rows_and_nothing_veils_them() {
 }
 
 #[test]
-fn marks_of_the_user_measure_what_is_on_the_screen() {
+fn user_marks_measure_the_visible_range() {
     let sample = sample();
     let layout = sample.layout(0.0);
     let settings = TraceSettings {
@@ -227,7 +228,7 @@ fn marks_of_the_user_measure_what_is_on_the_screen() {
 }
 
 #[test]
-fn ticks_of_the_ruler_are_in_order_and_some_have_numbers() {
+fn ruler_ticks_are_ordered_and_some_are_numbered() {
     let sample = sample();
     let layout = sample.layout(0.0);
     let ticks = ruler::ticks(&layout);
@@ -241,7 +242,7 @@ fn ticks_of_the_ruler_are_in_order_and_some_have_numbers() {
 }
 
 #[test]
-fn what_is_not_lit_is_veiled() {
+fn unlit_parts_are_veiled() {
     let area = Rect::from_min_max(pos2(10.0, 0.0), pos2(110.0, 5.0));
     let veiled = |lit: &[(f32, f32)]| {
         let lit: Vec<Rangef> = lit.iter().map(|(from, to)| Rangef::new(*from, *to)).collect();

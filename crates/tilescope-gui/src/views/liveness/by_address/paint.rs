@@ -1,4 +1,4 @@
-//! What stands on and beside the picture of a tile's memory.
+//! The marks on and beside the picture of a tile's memory.
 
 use super::raster::AddressWindow;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
@@ -15,13 +15,14 @@ use tilescope_analysis::liveness::{AddressTimeline, FreeMemory};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, VariableId, exact_bytes, grouped};
 
-/// Smallest part of the picture with a name on it.
+/// The smallest part of the picture with a label.
 const LEAST_LABEL: [f32; 2] = [72.0, 14.0];
-/// Lowest free block that is outlined, and with its bytes in it.
+/// The smallest height of a free block with an outline.
 const LEAST_BLOCK: f32 = 3.0;
+/// The smallest height of a free block that shows its bytes.
 const LEAST_BLOCK_LABEL: f32 = 14.0;
 
-/// Where things are in this frame.
+/// The layout of this frame.
 pub(super) struct AddressLayout {
     pub frame: Rect,
     /// The column of one step.
@@ -39,7 +40,7 @@ impl AddressLayout {
         self.frame.bottom() - self.addresses.x_from_position(address)
     }
 
-    /// What is on the screen.
+    /// The visible part of the memory.
     pub(super) fn window(&self) -> AddressWindow {
         AddressWindow {
             steps: self.steps.window(self.frame.width()),
@@ -47,7 +48,7 @@ impl AddressLayout {
         }
     }
 
-    /// Where a part of the memory is.
+    /// The rectangle of a part of the memory.
     pub(super) fn rect_of(&self, window: AddressWindow) -> Rect {
         let AddressWindow { steps, addresses } = window;
         Rect::from_min_max(
@@ -56,7 +57,7 @@ impl AddressLayout {
         )
     }
 
-    /// Where a variable is, as far as it is on the screen.
+    /// The visible rectangle of a variable.
     fn variable(&self, timeline: &AddressTimeline, placed: &PlacedVariable) -> Rect {
         let life = timeline.life(placed);
         let rect = self.rect_of(AddressWindow {
@@ -67,7 +68,7 @@ impl AddressLayout {
     }
 }
 
-/// Axes, ends of memory, the step, names, and the outline of the variable that is chosen.
+/// Paints axes, ends of memory, the step, labels, and the outline of the selected variable.
 pub(super) fn marks_ui(
     ui: &Ui,
     layout: &AddressLayout,
@@ -104,7 +105,7 @@ pub(super) fn marks_ui(
     steps_ui(ui, layout, palette);
 }
 
-/// Names on what is large enough.
+/// The labels of variables that are large enough.
 fn names(
     inside: &Painter,
     layout: &AddressLayout,
@@ -202,7 +203,7 @@ pub(super) fn column_ui(
     ui.painter().text(at, Align2::CENTER_TOP, text, font, palette.weak_text);
 }
 
-/// The outline of what the pointer is on.
+/// The outline of the object under the pointer.
 pub(super) fn hovered_ui(
     ui: &Ui,
     layout: &AddressLayout,
@@ -215,7 +216,7 @@ pub(super) fn hovered_ui(
     ui.painter_at(layout.frame).rect_stroke(rect, 0.0, stroke, StrokeKind::Outside);
 }
 
-/// The picture, its largest variables and free blocks for readers of the screen.
+/// The picture, its largest variables and its free blocks, for screen readers.
 pub(super) fn nodes_ui(
     ui: &Ui,
     layout: &AddressLayout,
@@ -257,7 +258,7 @@ pub(super) fn nodes_ui(
     }
 }
 
-/// Colours of the categories that lie on the tile, most bytes first, and of the lines.
+/// The colours of the categories on the tile, most bytes first, and of the lines.
 pub(super) fn legend_ui(ui: &mut Ui, rect: Rect, timeline: &AddressTimeline) {
     let palette = ThemePalette::for_ui(ui);
     let mut bytes: BTreeMap<MemoryCategory, Bytes> = BTreeMap::new();
