@@ -312,9 +312,10 @@ impl LaneLayers {
     /// The mean position of an entry's neighbours on one side, or of those on the other side if
     /// there are none.
     fn wanted(&self, entry: usize, above: bool) -> f64 {
-        let (near, far) = match above {
-            true => (&self.above[entry], &self.below[entry]),
-            false => (&self.below[entry], &self.above[entry]),
+        let (near, far) = if above {
+            (&self.above[entry], &self.below[entry])
+        } else {
+            (&self.below[entry], &self.above[entry])
         };
         let near = if near.is_empty() { far } else { near };
         let sum: f64 = near.iter().map(|other| self.entries[*other].x).sum();

@@ -189,9 +189,10 @@ pub fn pipeline_schedule(
     let whole = columns.iter().map(|column| column.range).reduce(CycleRange::union);
     let range = range.or(whole).unwrap_or_default();
     let stages = stages(report, &columns)?;
-    Ok(match stages.is_empty() {
-        true => Err(NoSchedule::NoStages),
-        false => Ok(IterationSchedule { iteration: number, range, columns, phases, stages }),
+    Ok(if stages.is_empty() {
+        Err(NoSchedule::NoStages)
+    } else {
+        Ok(IterationSchedule { iteration: number, range, columns, phases, stages })
     })
 }
 

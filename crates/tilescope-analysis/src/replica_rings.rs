@@ -91,13 +91,12 @@ fn add_number(numbers: &mut Vec<u32>, number: u32) {
 pub fn ring_words(ring: &ReplicaRing, target: &Target) -> String {
     let members = ring.members(0);
     let names: Vec<String> = members.iter().chain(members.first()).map(u32::to_string).collect();
-    let order = match names.len() > MOST_MEMBERS + 1 {
-        true => {
-            let (first, rest) = names.split_at(MOST_MEMBERS / 2);
-            let (_, last) = rest.split_at(rest.len() - MOST_MEMBERS / 2);
-            [first.join(ARROW).as_str(), "…", last.join(ARROW).as_str()].join(ARROW)
-        }
-        false => names.join(ARROW),
+    let order = if names.len() > MOST_MEMBERS + 1 {
+        let (first, rest) = names.split_at(MOST_MEMBERS / 2);
+        let (_, last) = rest.split_at(rest.len() - MOST_MEMBERS / 2);
+        [first.join(ARROW).as_str(), "…", last.join(ARROW).as_str()].join(ARROW)
+    } else {
+        names.join(ARROW)
     };
     let ways = if ring.clockwise < 1.0 { "both ways round" } else { "round" };
     let rings = target.replicas / ring.ranks.max(1);

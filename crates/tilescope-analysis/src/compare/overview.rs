@@ -163,9 +163,10 @@ fn doubt(Distinction { change, distinguishable, one_program }: Distinction) -> S
         "the errors of the model, which two different programs have each for itself"
     };
     let band = format!("with {errors}, {low} to {high} in nine of ten cases");
-    match distinguishable {
-        true => format!("The difference is clear: {band}."),
-        false => format!("The difference is not distinguishable: {band}."),
+    if distinguishable {
+        format!("The difference is clear: {band}.")
+    } else {
+        format!("The difference is not distinguishable: {band}.")
     }
 }
 

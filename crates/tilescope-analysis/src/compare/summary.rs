@@ -139,9 +139,10 @@ fn like_costs(table: ComparisonTable) -> ComparisonTable {
     };
     let row = |row: ComparisonRow| {
         let unlike = currencies_differ && MONEY.contains(&row.name.as_str());
-        match unlike || row.source.is_none() || row.target.is_none() {
-            true => ComparisonRow::new(row.name, words(row.source), words(row.target)),
-            false => row,
+        if unlike || row.source.is_none() || row.target.is_none() {
+            ComparisonRow::new(row.name, words(row.source), words(row.target))
+        } else {
+            row
         }
     };
     ComparisonTable { rows: table.rows.into_iter().map(row).collect(), ..table }

@@ -297,9 +297,10 @@ impl ProgramFigures<'_> {
         (id, program): (ProgramId, &ProgramNode),
         sums: &ProgramStepSums,
     ) {
-        let class = match rearranges(&program.name) {
-            true => CycleClass::Rearrangement,
-            false => CycleClass::Exchange,
+        let class = if rearranges(&program.name) {
+            CycleClass::Rearrangement
+        } else {
+            CycleClass::Exchange
         };
         // Further calls of a function move the data of the function's own exchanges.
         let traffic = self.exchanges.get(&self.programs.body(id));

@@ -120,9 +120,10 @@ impl Roofline {
 /// The title of an engine with its types: `AMP half`, `AMP half, float sums`.
 pub fn engine_title(rate: ComputeRate) -> String {
     let (engine, input) = (rate.engine.title(), rate.input.name());
-    match rate.partials == rate.input {
-        true => format!("{engine} {input}"),
-        false => format!("{engine} {input}, {} sums", rate.partials.name()),
+    if rate.partials == rate.input {
+        format!("{engine} {input}")
+    } else {
+        format!("{engine} {input}, {} sums", rate.partials.name())
     }
 }
 

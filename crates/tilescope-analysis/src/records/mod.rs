@@ -243,9 +243,10 @@ impl RecordTable {
         let mut columns = Vec::new();
         for (at, column) in schema::columns_of(self.name).iter().enumerate() {
             let declaration = column.declaration.split(' ').next().unwrap_or_default();
-            columns.push(match streamed.bounded.contains(&at) {
-                true => bounded(column.name, declaration, column.unit, column.about),
-                false => plain(column.name, declaration, column.unit, column.about),
+            columns.push(if streamed.bounded.contains(&at) {
+                bounded(column.name, declaration, column.unit, column.about)
+            } else {
+                plain(column.name, declaration, column.unit, column.about)
             });
         }
         columns.extend(streamed.columns);

@@ -204,10 +204,11 @@ impl ReportWalk<'_> {
 
     fn run_name(&self, file: &Path) -> String {
         let is_inside = file.parent().is_none_or(|parent| parent.as_os_str().is_empty());
-        match is_inside && has_common_name(file) {
+        if is_inside && has_common_name(file) {
             // The given directory is itself a report.
-            true => self.root.file_name().unwrap_or(OsStr::new(".")).to_string_lossy().into_owned(),
-            false => run_name(file),
+            self.root.file_name().unwrap_or(OsStr::new(".")).to_string_lossy().into_owned()
+        } else {
+            run_name(file)
         }
     }
 

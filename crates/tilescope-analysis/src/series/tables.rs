@@ -12,9 +12,10 @@ impl SeriesFigure {
     /// Its path with the unit of work: `execution.total_cycles (per sample)`.
     pub fn title(&self, series: &ReportSeries, telling: SeriesTelling) -> String {
         let path = self.figure.path();
-        match self.figure.is_of_run() {
-            true => format!("{path} (per {})", series.unit(telling.unit).name()),
-            false => path.to_owned(),
+        if self.figure.is_of_run() {
+            format!("{path} (per {})", series.unit(telling.unit).name())
+        } else {
+            path.to_owned()
         }
     }
 
@@ -93,10 +94,7 @@ impl ReportSeries {
     /// runs.
     pub fn operations_where_narrow(&self, telling: SeriesTelling) -> DataTable {
         let all = self.operations_table(telling);
-        match self.is_narrow() {
-            true => all,
-            false => self.operations_in_short(&all, telling),
-        }
+        if self.is_narrow() { all } else { self.operations_in_short(&all, telling) }
     }
 
     /// True if each run can have its own column in narrow output.
@@ -138,9 +136,10 @@ impl ReportSeries {
         }
         for (title, table, note) in self.page(telling, limit) {
             text.push_str(&format!("#### {title}\n\n"));
-            match table.rows.is_empty() {
-                true => text.push_str("none\n"),
-                false => text.push_str(&markdown_table(&table)),
+            if table.rows.is_empty() {
+                text.push_str("none\n")
+            } else {
+                text.push_str(&markdown_table(&table))
             }
             text.push_str(&note.map_or_else(String::new, |note| format!("\n{note}\n")));
             text.push('\n');

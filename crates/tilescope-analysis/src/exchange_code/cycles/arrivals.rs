@@ -47,9 +47,10 @@ pub struct UnknownArrivals {
 impl UnknownArrivals {
     /// The reason as a sentence, for `all` executions.
     pub fn sentence(&self, all: u64) -> String {
-        let these = match self.executions == all {
-            true => "Its executions".to_owned(),
-            false => format!("{} of its {all} executions", self.executions),
+        let these = if self.executions == all {
+            "Its executions".to_owned()
+        } else {
+            format!("{} of its {all} executions", self.executions)
         };
         match self.behind {
             Some(kind) => {

@@ -66,12 +66,11 @@ fn lower_bound(of: &ExchangeCycles, machine: &Machine, numbers: NumberFormat) ->
     let (sends, receives) = (part(traffic.sender, "sends"), part(traffic.receiver, "receives"));
     let rate = |interface| machine.limits.bytes_per_cycle(interface).unwrap_or_default();
     let alone = rate(MachineInterface::TileSend);
-    let shared = match traffic.received > traffic.sent {
-        true => {
-            let shared = rate(MachineInterface::Tile);
-            format!(", {shared} for what another tile on its bus can receive too")
-        }
-        false => String::new(),
+    let shared = if traffic.received > traffic.sent {
+        let shared = rate(MachineInterface::Tile);
+        format!(", {shared} for what another tile on its bus can receive too")
+    } else {
+        String::new()
     };
     format!("Of its tiles, {sends} and {receives}, at {alone} B per cycle{shared}.")
 }
@@ -131,10 +130,8 @@ fn transfer(of: &ExchangeCycles, run: Option<ExchangeRun>) -> ExchangeLine {
     let sentence = match run {
         None => NOT_RUN.to_owned(),
         Some(run) => {
-            let all = match run.knows_start {
-                true => "Cycles of its slowest tile",
-                false => "Cycles of a step",
-            };
+            let all =
+                if run.knows_start { "Cycles of its slowest tile" } else { "Cycles of a step" };
             let steps = match run.executions {
                 1 => "one execution".to_owned(),
                 steps => format!("{} executions", grouped(steps)),
