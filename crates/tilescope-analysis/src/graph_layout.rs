@@ -212,7 +212,8 @@ impl LaneLayers {
         let mut bends = vec![Vec::new(); input.edges.len()];
         let mut links = Vec::new();
         for (edge, (from, to)) in input.edges.iter().enumerate().filter(|(edge, _)| kept[*edge]) {
-            let (top, foot) = (rows[*from].min(rows[*to]), rows[*from].max(rows[*to]));
+            let top = rows[*from].min(rows[*to]);
+            let foot = rows[*from].max(rows[*to]);
             let lane = input.lane_of[*from];
             if lane != input.lane_of[*to] || foot == top || foot - top > MAX_SPAN {
                 continue;
@@ -415,7 +416,8 @@ fn inversions(values: &[usize]) -> u64 {
         let mut right = values.split_off(values.len() / 2);
         let mut found = merge_sort(values) + merge_sort(&mut right);
         let left = std::mem::take(values);
-        let (mut a, mut b) = (left.iter().peekable(), right.iter().peekable());
+        let mut a = left.iter().peekable();
+        let mut b = right.iter().peekable();
         let mut waiting = left.len() as u64;
         loop {
             match (a.peek(), b.peek()) {

@@ -388,9 +388,11 @@ fn add_code(
     present: &std::collections::BTreeMap<TileId, TileId>,
     tiles: &[TileId],
 ) {
-    let (mut covered, mut count) = (TileId(0), 0u64);
+    let mut covered = TileId(0);
+    let mut count = 0u64;
     for (first, end) in present {
-        let (first, end) = (covered.max(*first), covered.max(*end));
+        let first = covered.max(*first);
+        let end = covered.max(*end);
         count += u64::from(end - first);
         covered = end;
     }

@@ -241,7 +241,8 @@ fn union(one: TraceMark, other: TraceMark) -> TraceMark {
 /// The cycles that contain the turns of some columns. A slot begins with its last IPU: the first
 /// IPU may be a slot ahead.
 fn window(columns: &[ScheduleColumn]) -> CycleRange {
-    let (first, last) = (&columns[0].range, &columns[columns.len() - 1].range);
+    let first = &columns[0].range;
+    let last = &columns[columns.len() - 1].range;
     let start = first.start.saturating_sub(first.length());
     CycleRange::new(start, last.end.max(start + Cycles(1)))
 }
@@ -300,7 +301,8 @@ fn stash_depths(report: &Report) -> Result<BTreeMap<String, u64>, ReportError> {
     let programs = report.programs()?;
     for (_, program) in programs.iter() {
         let Some(stage) = forward_program(&program.name) else { continue };
-        let (mut open, mut seen) = (program.children.clone(), BTreeSet::new());
+        let mut open = program.children.clone();
+        let mut seen = BTreeSet::new();
         while let Some(id) = open.pop() {
             // A damaged tree may have cycles.
             if !seen.insert(id) {

@@ -464,7 +464,8 @@ fn compute_set(
     facts.add("Compute set", set.name.clone());
     let tiles = u64::from(set.cycles.tile_count());
     if tiles > 0 {
-        let (most, all) = (set.cycles.max(), set.cycles.total());
+        let most = set.cycles.max();
+        let all = set.cycles.total();
         facts.add("Tiles that take part", grouped(tiles));
         facts.add("Cycles, slowest tile", grouped(most.0));
         let mean = all / tiles;
@@ -514,7 +515,8 @@ fn traffic(runs: &[(u32, TileTraffic)], numbers: NumberFormat, facts: &mut Progr
     for (name, value, word) in sides {
         let count = tiles(value);
         if count > 0 {
-            let (bytes, count) = (sum(value), grouped(count));
+            let bytes = sum(value);
+            let count = grouped(count);
             let text =
                 format!("{} ({}) {word} {count} tiles", numbers.bytes(bytes), exact_bytes(bytes));
             facts.add(name, text);

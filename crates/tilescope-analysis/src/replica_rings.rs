@@ -31,7 +31,8 @@ pub struct ReplicaLinkTotals {
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn replica_links(report: &Report) -> Result<Vec<ReplicaLinkTotals>, ReportError> {
-    let (rings, target) = (report.replica_rings()?, report.target()?);
+    let rings = report.replica_rings()?;
+    let target = report.target()?;
     let Some(trace) = report.trace()?.filter(|_| !rings.is_empty()) else { return Ok(Vec::new()) };
     let mut sent: BTreeMap<(ProgramId, IpuId), Bytes> = BTreeMap::new();
     for ((ipu, program, _), run) in program_runs(&trace)?.steps {
@@ -123,7 +124,8 @@ pub fn passed_on_words(
         let wanted = links.iter().filter(|of| of.passed_on.is_zero() != passes);
         replica_numbers(&wanted.map(|of| of.replica).collect::<Vec<u32>>())
     };
-    let (ends, others) = (numbers(false), numbers(true));
+    let ends = numbers(false);
+    let others = numbers(true);
     let sent = links.first().map_or(Bytes::ZERO, |of| of.sent);
     Some(format!(
         "Each replica sends and receives {}; nothing passes through the ends ({ends}), through each \

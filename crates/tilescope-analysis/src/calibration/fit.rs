@@ -152,7 +152,9 @@ fn held_out(
         return None;
     }
     let folds = FOLDS.min(operations.len());
-    let (mut before, mut after, mut measured) = (0.0, 0.0, 0.0);
+    let mut before = 0.0;
+    let mut after = 0.0;
+    let mut measured = 0.0;
     for fold in 0..folds {
         let is_held = |at: &usize| {
             let place = operations.partition_point(|of| *of < programs[*at].operation);
@@ -346,7 +348,8 @@ impl<'a> FitProblem<'a> {
         Array2::from_shape_fn((free.len(), free.len()), |(a, b)| {
             let rows = self.rows.iter().zip(weights);
             rows.map(|(row, weight)| {
-                let (first, second) = (self.slope(*row, free[a]), self.slope(*row, free[b]));
+                let first = self.slope(*row, free[a]);
+                let second = self.slope(*row, free[b]);
                 weight * first * second * self.scale[*row].powi(2)
             })
             .sum()

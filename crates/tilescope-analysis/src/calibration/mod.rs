@@ -107,8 +107,10 @@ impl MeasuredBesideSimulated {
     /// Parts of the files that cannot be read.
     pub fn read(measured: &Report, simulated: &Report) -> Result<Self, ReportError> {
         // Foreign files give the kinds of programs only through their steps.
-        let (of_measured, of_simulated) = (program_steps(measured)?, program_steps(simulated)?);
-        let (programs, simulations) = (measured.programs()?, simulated.programs()?);
+        let of_measured = program_steps(measured)?;
+        let of_simulated = program_steps(simulated)?;
+        let programs = measured.programs()?;
+        let simulations = simulated.programs()?;
         let pairs = ProgramPairs::new(&programs, &simulations);
         let names =
             OperationNames { measured: measured.operations()?, simulated: simulated.operations()? };

@@ -97,7 +97,8 @@ impl ComparisonRow {
                 Some(change as f64 / (source as f64 * target as f64))
             }
             _ => {
-                let (a, b) = (number(&self.source)?, number(&self.target)?);
+                let a = number(&self.source)?;
+                let b = number(&self.target)?;
                 Some(b / target as f64 - a / source as f64)
             }
         }
@@ -385,7 +386,8 @@ pub(super) fn pair_by_key<K: Ord, T>(
     let mut rows = Vec::new();
     for (source, target) in known.into_values() {
         let count = source.len().max(target.len());
-        let (mut source, mut target) = (source.into_iter(), target.into_iter());
+        let mut source = source.into_iter();
+        let mut target = target.into_iter();
         rows.extend((0..count).map(|_| (source.next(), target.next())));
     }
     rows

@@ -30,12 +30,14 @@ fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
         };
         rows.into_iter().map(keyed).collect::<Vec<_>>()
     };
-    let (source, target) = (keyed(source), keyed(target));
+    let source = keyed(source);
+    let target = keyed(target);
     let bytes = |rows: &[(String, crate::memory::MemoryTreeRow)]| -> BTreeMap<String, Bytes> {
         let sum = |row: &crate::memory::MemoryTreeRow| Bytes(row.bytes.iter().sum());
         rows.iter().map(|(path, row)| (path.clone(), sum(row))).collect()
     };
-    let (of_source, of_target) = (bytes(&source), bytes(&target));
+    let of_source = bytes(&source);
+    let of_target = bytes(&target);
     // Both lists are in the order of regions and categories, and so is the merged one.
     let mut order: Vec<&(String, crate::memory::MemoryTreeRow)> = Vec::new();
     let mut rest = target.iter().peekable();
@@ -54,7 +56,8 @@ fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
         order.into_iter().filter(|(path, _)| seen.insert(path.clone())).map(|(path, row)| {
             let cell =
                 |known: &BTreeMap<String, Bytes>| known.get(path).map(|b| TableCell::Bytes(*b));
-            let (source, target) = (cell(&of_source), cell(&of_target));
+            let source = cell(&of_source);
+            let target = cell(&of_target);
             ComparisonRow {
                 depth: row.depth,
                 ..ComparisonRow::new(row.name.clone(), source, target)
@@ -87,7 +90,8 @@ fn variables(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError
 /// Used bytes of each IPU.
 fn ipus(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let per_ipu = |report: &Report| -> Result<BTreeMap<IpuId, Bytes>, ReportError> {
-        let (target, memory) = (report.target()?, report.tile_memory()?);
+        let target = report.target()?;
+        let memory = report.tile_memory()?;
         let mut bytes = BTreeMap::new();
         for (tiles, of) in memory.iter() {
             for tile in tiles.iter() {

@@ -206,7 +206,8 @@ impl StepAlignment {
         let names =
             StepChangeNames { pairs, programs: (&*source.programs()?, &*target.programs()?) };
         let change = |(what, (source, target)): (StepChangeKind, (SideSum, SideSum))| {
-            let (source, target) = (source.located(&a)?, target.located(&b)?);
+            let source = source.located(&a)?;
+            let target = target.located(&b)?;
             Ok(StepChange { what, name: names.name_of(what), source, target })
         };
         let mut changes: Vec<StepChange> =
@@ -297,7 +298,8 @@ impl AlignedLaneSide {
 
 impl StepAligner<'_> {
     fn lane(&self, (ipu, sub_lane): (IpuId, u8)) -> Result<AlignedLane, ReportError> {
-        let (a, b) = (self.traces.0.lane_of(ipu, sub_lane), self.traces.1.lane_of(ipu, sub_lane));
+        let a = self.traces.0.lane_of(ipu, sub_lane);
+        let b = self.traces.1.lane_of(ipu, sub_lane);
         let source = AlignedLaneSide::read(a, self.limits.0, |id| self.pairs.place_of_source(id))?;
         let target = AlignedLaneSide::read(b, self.limits.1, |id| self.pairs.place_of_target(id))?;
         let pairs = align(&numbers(&source.whats), &numbers(&target.whats));
@@ -311,7 +313,8 @@ impl StepAligner<'_> {
         // Links lead to the executions that differ most, or to the first ones if none differ.
         let mut most: BTreeMap<StepChangeKind, (Cycles, u32, u32)> = BTreeMap::new();
         for (at_a, at_b) in &pairs {
-            let (step_a, step_b) = (&source.steps[*at_a as usize], &target.steps[*at_b as usize]);
+            let step_a = &source.steps[*at_a as usize];
+            let step_b = &target.steps[*at_b as usize];
             let apart = step_a.range.length().abs_diff(step_b.range.length());
             let known = most.entry(source.whats[*at_a as usize]).or_insert((apart, *at_a, *at_b));
             if apart > known.0 {

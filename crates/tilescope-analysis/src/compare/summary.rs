@@ -116,7 +116,8 @@ fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
 /// Energy and cost per million samples, so that runs of any length can be compared.
 fn energy_and_cost(of: &ReportSummary) -> Vec<SummaryFigure> {
     let real = |value: Option<f64>| value.map(TableCell::Real);
-    let (energy, cost) = (of.energy.as_ref(), of.cost.as_ref());
+    let energy = of.energy.as_ref();
+    let cost = of.cost.as_ref();
     vec![
         ("Watts", real(energy.map(|energy| energy.watts))),
         ("Joules per million samples", real(energy.and_then(|of| of.joules_per_million_samples))),

@@ -258,7 +258,8 @@ impl RunCosts {
         let Some(trace) = report.trace()?.filter(|_| !bands.is_empty()) else { return Ok(None) };
         let lanes = lanes(&trace)?;
         let lanes: Vec<LaneCycles> = lanes.iter().map(|lane| lane_cycles(lane)).collect();
-        let (programs, operations) = (report.programs()?, report.operations()?);
+        let programs = report.programs()?;
+        let operations = report.operations()?;
         Ok(Self::new(&ErrorProneRun {
             bands: &bands,
             errors: &report.program_errors()?,
@@ -275,8 +276,10 @@ impl RunCosts {
             return None;
         }
         let sources = ErrorSources::new(run);
-        let (mut longest, mut all) = (BTreeMap::new(), BTreeMap::new());
-        let (mut most, mut host_waits) = (0.0, HostWaits::default());
+        let mut longest = BTreeMap::new();
+        let mut all = BTreeMap::new();
+        let mut most = 0.0;
+        let mut host_waits = HostWaits::default();
         for lane in run.lanes {
             let mut own: BTreeMap<ErrorSource, f64> = BTreeMap::new();
             let mut waits = HostWaits::default();
@@ -336,7 +339,8 @@ impl RunCosts {
             common_factors(error, own)
         };
         let of_step = STEP_SOURCES.map(common);
-        let (mut lengths, mut others) = (vec![0.0; DRAWS], vec![0.0; DRAWS]);
+        let mut lengths = vec![0.0; DRAWS];
+        let mut others = vec![0.0; DRAWS];
         for (source, share) in &self.all {
             let Some(band) = self.bands.get(source.band) else { continue };
             let own = self.longest.get(source).copied().unwrap_or(0.0);
@@ -515,7 +519,8 @@ fn has_odd_rows(operation: &ModelOperation) -> bool {
 
 /// A factor from a band, `deviations` standard deviations from its middle.
 fn factor(FactorBand { low, high }: FactorBand, deviations: f64) -> f64 {
-    let (low, high) = (low.ln(), high.ln());
+    let low = low.ln();
+    let high = high.ln();
     ((low + high) / 2.0 + deviations * (high - low) / 2.0 / BAND_DEVIATIONS).exp()
 }
 
@@ -534,7 +539,8 @@ fn normal(source: u64, draw: u64) -> f64 {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     };
-    let (radius, angle) = (1.0 - mix(2 * draw), mix(2 * draw + 1));
+    let radius = 1.0 - mix(2 * draw);
+    let angle = mix(2 * draw + 1);
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }
 

@@ -126,7 +126,8 @@ impl QueryParser {
             let problem = format!("unknown field {field:?}; known: {FIELDS}; {hint}");
             return self.error(start, problem);
         }
-        let (at, sign) = (self.at, self.peek().unwrap_or(':'));
+        let at = self.at;
+        let sign = self.peek().unwrap_or(':');
         self.at += 1;
         match (field, sign) {
             ("name", '=') => Ok(QueryCondition::Name(self.exact("a name")?)),

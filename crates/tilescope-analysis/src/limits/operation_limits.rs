@@ -112,13 +112,15 @@ impl OperationLimits {
 
     /// Share of the arithmetic of its vertices that is padding.
     pub fn padded(&self) -> Option<f64> {
-        let (flops, done) = (self.flops?, self.vertex_flops.filter(|done| *done > 0)?);
+        let flops = self.flops?;
+        let done = self.vertex_flops.filter(|done| *done > 0)?;
         Some(1.0 - (flops as f64 / done as f64).min(1.0))
     }
 
     /// Floating point operations per cycle of its steps.
     pub fn flops_per_cycle(&self) -> Option<f64> {
-        let (flops, total) = (self.flops.filter(|flops| *flops > 0)?, self.total());
+        let flops = self.flops.filter(|flops| *flops > 0)?;
+        let total = self.total();
         (!total.is_zero()).then(|| flops as f64 / total.as_f64())
     }
 

@@ -275,7 +275,8 @@ impl ScaledSeries {
 
     /// The jump between two segments, relative to its required minimum.
     fn strength(&self, before: &Range<usize>, after: &Range<usize>) -> f64 {
-        let (old, new) = (self.line(before), self.line(after));
+        let old = self.line(before);
+        let new = self.line(after);
         let between = before.end as f64 - 0.5;
         let jump = (new.at(between) - old.at(between)).abs();
         let of_noise = JUMP_NOISE * self.noise * (old.variance + new.variance).sqrt();

@@ -186,7 +186,8 @@ impl ReportWalk<'_> {
             if self.entries > MAX_ENTRIES {
                 return Err(SeriesError::TooManyEntries { path: self.root.to_owned() });
             }
-            let (inside, own) = (entry.path(), name.join(entry.file_name()));
+            let inside = entry.path();
+            let own = name.join(entry.file_name());
             let is_report = inside.extension().is_some_and(|ending| ending == "pop");
             let is_report = is_report || has_common_name(&inside);
             if is_report && !inside.is_dir() {
@@ -223,7 +224,8 @@ impl ReportWalk<'_> {
 
 /// Compares names with their numbers by value: `v2` before `v10`.
 pub fn natural_order(a: &str, b: &str) -> Ordering {
-    let (mut rest_a, mut rest_b) = (a, b);
+    let mut rest_a = a;
+    let mut rest_b = b;
     while let (Some((part_a, after_a)), Some((part_b, after_b))) =
         (first_part(rest_a), first_part(rest_b))
     {

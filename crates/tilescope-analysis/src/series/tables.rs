@@ -113,7 +113,8 @@ impl ReportSeries {
             TableColumn::number("Most"),
         ];
         let row = |cells: &Vec<TableCell>| {
-            let (baseline, last) = (&cells[1 + telling.baseline], &cells[self.runs.len()]);
+            let baseline = &cells[1 + telling.baseline];
+            let last = &cells[self.runs.len()];
             let share = match (baseline.number(), last.number()) {
                 (Some(before), Some(after)) if before > 0.0 => {
                     TableCell::ChangeShare(after / before - 1.0)
@@ -122,7 +123,8 @@ impl ReportSeries {
             };
             let values = || cells[1..].iter().filter(|cell| cell.number().is_some());
             let order = |a: &&TableCell, b: &&TableCell| a.compare(b);
-            let (least, most) = (values().min_by(order).cloned(), values().max_by(order).cloned());
+            let least = values().min_by(order).cloned();
+            let most = values().max_by(order).cloned();
             vec![cells[0].clone(), baseline.clone(), last.clone(), share, least.into(), most.into()]
         };
         DataTable::new(columns, all.rows.iter().map(row).collect())
@@ -145,7 +147,8 @@ impl ReportSeries {
             text.push('\n');
         }
         for unread in &self.unread {
-            let (name, problem) = (escaped(&unread.name), escaped(&unread.problem));
+            let name = escaped(&unread.name);
+            let problem = escaped(&unread.problem);
             text.push_str(&format!("Not read: {name}: {problem}\n\n"));
         }
         text

@@ -182,7 +182,9 @@ pub fn run(
     }
     let clock = Arc::new(QueryClock::new(question.time_limit, question.cancel.clone()));
     let (parts, taken) = sync_channel(WAITING_PARTS);
-    let (work, asked, time) = (report.clone(), question.clone(), clock.clone());
+    let work = report.clone();
+    let asked = question.clone();
+    let time = clock.clone();
     let answer = move || {
         let answer = Answer { clock: time, parts };
         let done = answer.make(&work, &asked);
@@ -260,7 +262,8 @@ impl Answer {
             return Ok(());
         }
         let mut rows = statement.raw_query();
-        let (mut part, mut bytes) = (Vec::new(), 0);
+        let mut part = Vec::new();
+        let mut bytes = 0;
         while let Some(row) = rows.next().map_err(failed)? {
             let mut values = Vec::with_capacity(columns);
             for column in 0..columns {

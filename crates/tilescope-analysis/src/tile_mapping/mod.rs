@@ -161,7 +161,8 @@ fn operations(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
 /// Number of tiles in any of the ranges.
 fn covered(ranges: &mut [TileRange]) -> u64 {
     ranges.sort_unstable();
-    let (mut count, mut covered) = (0, TileId(0));
+    let mut count = 0;
+    let mut covered = TileId(0);
     for range in ranges {
         let end = covered.max(range.end);
         count += u64::from(end - covered.max(range.first));

@@ -403,7 +403,8 @@ impl MarkRowsReader {
                 return Ok(None);
             }
         }
-        let (full, order) = (self.full.take(), [MarkKind::Iteration, MarkKind::Slot]);
+        let full = self.full.take();
+        let order = [MarkKind::Iteration, MarkKind::Slot];
         let mut rows = self.finish();
         for kind in order {
             let within = full.as_deref().filter(|_| kind == MarkKind::Slot);

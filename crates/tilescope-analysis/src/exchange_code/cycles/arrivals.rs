@@ -129,7 +129,8 @@ impl LanePrograms {
         exchanges: &BTreeMap<ProgramId, ExchangeTraffic>,
     ) -> Result<Self, ReportError> {
         let LaneInfo { ipu, .. } = lane.info();
-        let (programs, tiles) = (report.programs()?, report.target()?.tiles_of_ipu(ipu));
+        let programs = report.programs()?;
+        let tiles = report.target()?.tiles_of_ipu(ipu);
         let mut found = Self::default();
         found.exchanges.resize(programs.len(), None);
         found.ends.resize(programs.len(), None);

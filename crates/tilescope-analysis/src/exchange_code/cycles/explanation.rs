@@ -63,7 +63,8 @@ fn lower_bound(of: &ExchangeCycles, machine: &Machine, numbers: NumberFormat) ->
         };
         tile.map_or_else(|| format!("none {verb} anything"), words)
     };
-    let (sends, receives) = (part(traffic.sender, "sends"), part(traffic.receiver, "receives"));
+    let sends = part(traffic.sender, "sends");
+    let receives = part(traffic.receiver, "receives");
     let rate = |interface| machine.limits.bytes_per_cycle(interface).unwrap_or_default();
     let alone = rate(MachineInterface::TileSend);
     let shared = if traffic.received > traffic.sent {
@@ -105,7 +106,8 @@ fn arrival_spread(run: Option<ExchangeRun>) -> ExchangeLine {
                         0 | 1 => "comes".to_owned(),
                         tiles => format!("and {} more come", grouped(u64::from(tiles) - 1)),
                     };
-                    let (most, tile) = (cycles(of.widest), grouped(tile.into()));
+                    let most = cycles(of.widest);
+                    let tile = grouped(tile.into());
                     sentence += &format!("; {most} at most, when tile {tile} {come} last.");
                 }
                 None => sentence += ": all tiles come together.",

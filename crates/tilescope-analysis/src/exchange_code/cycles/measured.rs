@@ -30,8 +30,9 @@ pub(super) fn measured_exchanges(
     if !report.has_tile_samples() {
         return Ok(found);
     }
-    let (programs, labels, target) =
-        (exchange_steps(trace)?, report.sample_labels()?, report.target()?);
+    let programs = exchange_steps(trace)?;
+    let labels = report.sample_labels()?;
+    let target = report.target()?;
     let mut walk = Walk { target: &target, before: HashMap::new(), open: None, found: &mut found };
     report.visit_tile_samples(StepId(0)..StepId(u64::MAX), |step, sample| {
         let kind = labels.get(sample.label as usize).map(|label| label.kind);
