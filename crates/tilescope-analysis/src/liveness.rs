@@ -163,7 +163,7 @@ pub(crate) fn variables(
     let target = report.target()?;
     let tiles = source.tiles(&target);
     let all = target.tiles_per_replica();
-    let tiles = (tiles.count() < all).then_some(tiles);
+    let tiles = if tiles.count() < all { Some(tiles) } else { None };
     report.variables(&VariableFilter { tiles, category: None, after: None, limit: usize::MAX })
 }
 

@@ -274,7 +274,8 @@ fn stages(report: &Report, columns: &[ScheduleColumn]) -> Result<Vec<ScheduleSta
         let name = stage_name(&mark.label, Some(pass));
         let known = stages.iter().position(|stage| stage.ipu == ipu && stage.name == name);
         let place = known.unwrap_or_else(|| {
-            let (name, depth) = (name.to_owned(), depths.get(name).copied());
+            let depth = depths.get(name).copied();
+            let name = name.to_owned();
             stages.push(ScheduleStage { ipu, name, depth, has_backward: false });
             stages.len() - 1
         });

@@ -271,7 +271,7 @@ impl ChipFloorPlan {
         let row = self.winding(column, row);
         let tile = column.checked_mul(self.rows)?.checked_add(row)?;
         let known = tile < self.tiles_per_ipu && ipu < self.ipus;
-        known.then_some(TileId(ipu * self.tiles_per_ipu + tile))
+        if known { Some(TileId(ipu * self.tiles_per_ipu + tile)) } else { None }
     }
 }
 

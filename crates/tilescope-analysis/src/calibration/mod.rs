@@ -72,7 +72,7 @@ pub struct OperationResidual {
 impl OperationResidual {
     /// Measured over simulated; `None` if the simulation has no cycles of it.
     pub fn ratio(&self) -> Option<f64> {
-        (self.simulated > 0.0).then(|| self.measured / self.simulated)
+        if self.simulated > 0.0 { Some(self.measured / self.simulated) } else { None }
     }
 
     /// Measured minus simulated.

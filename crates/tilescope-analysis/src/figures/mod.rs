@@ -503,7 +503,7 @@ impl Figure {
             to = to.min(one.max(other));
         }
         let at = |share: f64| [0, 1].map(|axis| start[axis] + share * (end[axis] - start[axis]));
-        (from < to).then(|| [at(from), at(to)])
+        if from < to { Some([at(from), at(to)]) } else { None }
     }
 
     /// The marks as text, for screen readers.

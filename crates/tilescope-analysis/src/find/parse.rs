@@ -337,7 +337,7 @@ fn number(word: &str) -> Option<u64> {
         return whole.checked_mul(factor);
     }
     let value = digits.parse::<f64>().ok()? * factor as f64;
-    (value < u64::MAX as f64).then_some(value.round() as u64)
+    if value < u64::MAX as f64 { Some(value.round() as u64) } else { None }
 }
 
 #[cfg(test)]

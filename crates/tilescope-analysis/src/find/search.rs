@@ -71,7 +71,9 @@ pub fn find(
         let cycles = Some(sum.cycles);
         let bytes = Some(sum.bytes);
         let item = CatalogueItem { count: sum.steps, cycles, bytes, ..item };
-        hits.extend(tests.amounts(&item, &[QueryAmount::Count]).then_some(item));
+        if tests.amounts(&item, &[QueryAmount::Count]) {
+            hits.push(item);
+        }
     }
     let place =
         |item: &CatalogueItem| SearchList::ALL.iter().position(|of| *of == item.thing.source());

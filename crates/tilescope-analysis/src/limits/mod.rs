@@ -163,5 +163,5 @@ fn unknown_utilisation(
         return Some(UnknownUtilisation::NoRuns);
     }
     let is_whole = known_peak && rows.iter().all(|row| row.limits.compute.is_some());
-    (!is_whole).then_some(UnknownUtilisation::UnknownChip)
+    if is_whole { None } else { Some(UnknownUtilisation::UnknownChip) }
 }

@@ -66,11 +66,17 @@ fn key(
     match layer {
         OperationLayer::Model => match operation {
             Some((id, _)) => Some(OpRowKey::Operation(id.0)),
-            None => (rest == OtherPrograms::ByName).then(|| OpRowKey::Name(whole_name(program))),
+            None => {
+                if rest == OtherPrograms::ByName {
+                    Some(OpRowKey::Name(whole_name(program)))
+                } else {
+                    None
+                }
+            }
         },
         OperationLayer::Library => {
             let name = library_name(&program.name, operation.map(|(_, of)| of.name.as_str()));
-            (!name.is_empty()).then_some(OpRowKey::Name(name))
+            if name.is_empty() { None } else { Some(OpRowKey::Name(name)) }
         }
         OperationLayer::Program => Some(OpRowKey::Program(id)),
     }

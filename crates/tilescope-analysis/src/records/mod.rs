@@ -478,10 +478,12 @@ fn window(bounds: &RowBounds, first: usize) -> Option<CycleRange> {
     let cycle = |value: i64| Cycles(u64::try_from(value).unwrap_or(0));
     let start = bounds.columns.value(first);
     let end = bounds.columns.value(first + 1);
-    (start.is_some() || end.is_some()).then(|| {
-        let end = end.map_or(Cycles(i64::MAX.unsigned_abs()), cycle);
-        CycleRange::new(start.map_or(Cycles::ZERO, cycle), end)
-    })
+    if start.is_none() && end.is_none() {
+        return None;
+    }
+    let start = start.map_or(Cycles::ZERO, cycle);
+    let end = end.map_or(Cycles(i64::MAX.unsigned_abs()), cycle);
+    Some(CycleRange::new(start, end))
 }
 
 /// Indices of the requested lanes of a trace, by the columns of IPU and sub-lane.

@@ -252,5 +252,9 @@ fn first_part(text: &str) -> Option<(&str, &str)> {
 
 /// A number without leading zeros.
 fn digits(part: &str) -> Option<&str> {
-    part.starts_with(|letter: char| letter.is_ascii_digit()).then(|| part.trim_start_matches('0'))
+    if part.starts_with(|letter: char| letter.is_ascii_digit()) {
+        Some(part.trim_start_matches('0'))
+    } else {
+        None
+    }
 }

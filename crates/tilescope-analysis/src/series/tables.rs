@@ -45,7 +45,11 @@ impl SeriesFigure {
     /// A value of the figure as a table cell.
     fn cell(&self, value: Option<f64>) -> TableCell {
         let Some(value) = value else { return TableCell::Missing };
-        let whole = (value.fract() == 0.0 && (0.0..1e15).contains(&value)).then_some(value as u64);
+        let whole = if value.fract() == 0.0 && (0.0..1e15).contains(&value) {
+            Some(value as u64)
+        } else {
+            None
+        };
         match (self.figure.quantity(), whole) {
             (GateQuantity::Bytes, Some(bytes)) => TableCell::Bytes(Bytes(bytes)),
             (GateQuantity::Share, _) => TableCell::Share(value),
@@ -84,7 +88,11 @@ impl ReportSeries {
             let hidden = table.rows.len().saturating_sub(limit);
             table.rows.truncate(limit);
             table.rows.extend(total);
-            let note = (hidden > 0).then(|| format!("{hidden} more operations are in the total"));
+            let note = if hidden > 0 {
+                Some(format!("{hidden} more operations are in the total"))
+            } else {
+                None
+            };
             page.push(("Operations", table, note));
         }
         page

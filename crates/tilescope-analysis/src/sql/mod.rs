@@ -98,7 +98,7 @@ const MANY_STEPS: u64 = 5_000_000;
 impl SqlSummary {
     /// A hint at faster queries, if a large number of steps was read one by one.
     pub fn hint(&self) -> Option<String> {
-        (self.steps_read >= MANY_STEPS).then(|| hint(self.steps_read))
+        if self.steps_read >= MANY_STEPS { Some(hint(self.steps_read)) } else { None }
     }
 }
 
@@ -195,7 +195,7 @@ pub fn run(
     thread.spawn(answer)?;
     let too_long = || {
         let steps = clock.steps();
-        let hint = (steps >= MANY_STEPS).then(|| hint(steps));
+        let hint = if steps >= MANY_STEPS { Some(hint(steps)) } else { None };
         SqlError::TooLong { limit: question.time_limit, hint }
     };
     let mut rows = 0;
@@ -316,7 +316,13 @@ fn bind(
     let mut given = vec![false; wanted];
     for (place, (name, value)) in parameters.iter().enumerate() {
         let at = match name {
-            None => (place < wanted).then_some(place + 1),
+            None => {
+                if place < wanted {
+                    Some(place + 1)
+                } else {
+                    None
+                }
+            }
             Some(name) => [":", "@", "$"]
                 .iter()
                 .find_map(|sign| statement.parameter_index(&format!("{sign}{name}")).ok()?),

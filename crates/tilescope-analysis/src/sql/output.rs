@@ -53,7 +53,7 @@ impl<'w> TextRows<'w> {
                 line.push_str("  ");
             }
             // Writing to a string cannot fail.
-            let _ = if is_number {
+            let _ = if *is_number {
                 write!(line, "{cell:>width$}")
             } else {
                 write!(line, "{cell:width$}")

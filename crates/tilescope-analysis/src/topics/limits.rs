@@ -142,7 +142,9 @@ pub fn roofline_figure(found: &ReportLimits, of: &Roofline) -> Figure {
                 // The exchange is always shown.
                 let is_used = own == MachineInterface::TileSend
                     || of.points.iter().any(|point| point.interface == Some(own));
-                xs.extend(is_used.then_some(ridge));
+                if is_used {
+                    xs.push(ridge);
+                }
                 ([ridge / FAR, ridge], bytes, is_used)
             }
         };

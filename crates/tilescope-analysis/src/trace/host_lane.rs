@@ -58,7 +58,11 @@ fn work(span: &LaneSpan) -> Option<HostActivity> {
         }
         LaneSpan::Step(_) => Some(HostActivity::Transferring),
         LaneSpan::Bucket(bucket) => {
-            (bucket.totals.cycles[StepActivity::Host] > Cycles::ZERO).then_some(HostActivity::Mixed)
+            if bucket.totals.cycles[StepActivity::Host] > Cycles::ZERO {
+                Some(HostActivity::Mixed)
+            } else {
+                None
+            }
         }
     }
 }

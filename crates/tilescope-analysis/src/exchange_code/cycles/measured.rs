@@ -121,7 +121,7 @@ impl Walk<'_> {
             executions: 1,
             spread,
             widest: spread,
-            last: (!spread.is_zero()).then_some(open.last_tile),
+            last: if spread.is_zero() { None } else { Some(open.last_tile) },
             last_tiles: open.last_tiles,
         };
         let transfer = open.end.saturating_sub(open.last);

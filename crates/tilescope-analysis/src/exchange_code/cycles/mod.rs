@@ -81,7 +81,7 @@ impl ExchangeRun {
     /// Mean cycles of an execution before its tiles move any data.
     pub fn mean_start(&self) -> Option<Cycles> {
         let start = self.cycles.saturating_sub(self.transfer);
-        self.knows_start.then(|| start / self.executions.max(1))
+        if self.knows_start { Some(start / self.executions.max(1)) } else { None }
     }
 
     /// Mean cycles of an execution in which data moves.
