@@ -517,7 +517,7 @@ impl DataTable {
             column => self.sum_of(column, &self.rows).unwrap_or_else(|| "".into()),
         };
         let has_sums = self.totals && !self.rows.is_empty();
-        has_sums.then(|| (0..self.columns.len()).map(sum).collect())
+        if has_sums { Some((0..self.columns.len()).map(sum).collect()) } else { None }
     }
 
     /// The table as CSV according to RFC 4180, with plain line ends.

@@ -96,7 +96,8 @@ fn histogram(sorted: &[u64]) -> Vec<HistogramBar> {
     };
     debug_assert!(sorted.is_sorted(), "bars are cut from sorted figures");
     let mut bars = Vec::new();
-    let (mut first, mut from) = (min, 0);
+    let mut first = min;
+    let mut from = 0;
     let width = (max - min) / MAX_BARS as u64 + 1;
     let powers = max / min.max(1) > 1000;
     loop {
@@ -145,7 +146,8 @@ impl ValueDistribution {
     /// Adds a figure `times` times.
     pub(crate) fn add_times(&mut self, value: u64, times: u64) {
         self.buckets.count_times(value, times);
-        let (value, times) = (u128::from(value), u128::from(times));
+        let value = u128::from(value);
+        let times = u128::from(times);
         self.sum = self.sum.saturating_add(value * times);
         self.squares = self.squares.saturating_add((value * value).saturating_mul(times));
     }

@@ -141,34 +141,34 @@ fn sorted(next: &[Vec<usize>]) -> Vec<usize> {
 /// The row of each node, from the top.
 fn rows(input: &LayoutInput<'_>, kept: &[bool]) -> Vec<usize> {
     let count = input.lane_of.len();
-    let edges = || input.edges.iter().zip(kept).filter(|(_, kept)| **kept).map(|(edge, _)| *edge);
-    let next = adjacency(count, edges());
-    let before = adjacency(count, edges().map(|(from, to)| (to, from)));
+    let edges = input.edges.iter().zip(kept).filter(|(_, kept)| **kept).map(|(edge, _)| *edge);
+    let next = adjacency(count, edges.clone());
+    let before = adjacency(count, edges.map(|(from, to)| (to, from)));
     let order = sorted(&next);
-    let band = |node: usize| input.lanes[input.lane_of[node]].band;
     let mut rows = vec![0_usize; count];
     for (index, lane) in input.lanes.iter().enumerate() {
-        let own = |node: &&usize| input.lane_of[**node] == index;
-        let mut nodes: Vec<usize> = order.iter().filter(own).copied().collect();
+        let is_own = |node: &&usize| input.lane_of[**node] == index;
+        let is_in_earlier_lane = |node: &&usize| {
+            let lane_of_node = input.lane_of[**node];
+            lane_of_node < index && input.lanes[lane_of_node].band == lane.band
+        };
+        let mut nodes: Vec<usize> = order.iter().filter(is_own).copied().collect();
         if lane.goes_up {
             nodes.reverse();
         }
         // The neighbours above a node in its own lane, and those below it.
         let (upper, lower) = if lane.goes_up { (&next, &before) } else { (&before, &next) };
         for node in &nodes {
-            let above = upper[*node].iter().filter(own).map(|other| rows[*other] + 1).max();
-            let earlier =
-                |other: &&usize| band(**other) == lane.band && input.lane_of[**other] < index;
-            let beside = before[*node].iter().filter(earlier).map(|other| rows[*other]).max();
+            let above = upper[*node].iter().filter(is_own).map(|other| rows[*other] + 1).max();
+            let earlier = before[*node].iter().filter(is_in_earlier_lane);
+            let beside = earlier.map(|other| rows[*other]).max();
             rows[*node] = above.max(beside).unwrap_or(0);
         }
         // Nodes without a neighbour above move down to their readers.
         for node in nodes.iter().rev() {
-            let is_held = upper[*node].iter().any(|other| own(&other))
-                || before[*node]
-                    .iter()
-                    .any(|other| band(*other) == lane.band && input.lane_of[*other] < index);
-            let needed = lower[*node].iter().filter(own).map(|other| rows[*other]).min();
+            let is_held = upper[*node].iter().any(|other| is_own(&other))
+                || before[*node].iter().any(|other| is_in_earlier_lane(&other));
+            let needed = lower[*node].iter().filter(is_own).map(|other| rows[*other]).min();
             if let Some(needed) = needed.filter(|_| !is_held) {
                 rows[*node] = rows[*node].max(needed.saturating_sub(1));
             }
@@ -202,17 +202,15 @@ struct LaneLayers {
 
 impl LaneLayers {
     fn new(input: &LayoutInput<'_>, kept: &[bool], rows: Vec<usize>) -> Self {
-        let entry = |(lane, row): (&usize, &usize)| LayerEntry {
-            lane: *lane,
-            row: *row,
-            is_dummy: false,
-            x: 0.0,
-        };
-        let mut entries: Vec<LayerEntry> = input.lane_of.iter().zip(&rows).map(entry).collect();
+        let mut entries: Vec<LayerEntry> = Vec::new();
+        for (lane, row) in input.lane_of.iter().zip(&rows) {
+            entries.push(LayerEntry { lane: *lane, row: *row, is_dummy: false, x: 0.0 });
+        }
         let mut bends = vec![Vec::new(); input.edges.len()];
         let mut links = Vec::new();
         for (edge, (from, to)) in input.edges.iter().enumerate().filter(|(edge, _)| kept[*edge]) {
-            let (top, foot) = (rows[*from].min(rows[*to]), rows[*from].max(rows[*to]));
+            let top = rows[*from].min(rows[*to]);
+            let foot = rows[*from].max(rows[*to]);
             let lane = input.lane_of[*from];
             if lane != input.lane_of[*to] || foot == top || foot - top > MAX_SPAN {
                 continue;
@@ -270,19 +268,18 @@ impl LaneLayers {
 
     /// Number of pairs of edges that cross between the rows of a lane.
     fn crossings(&self, layers: &[Vec<usize>], places: &[f64]) -> u64 {
-        layers
-            .iter()
-            .map(|layer| {
-                let mut ends = Vec::new();
-                for entry in layer {
-                    let mut lower: Vec<usize> =
-                        self.below[*entry].iter().map(|other| places[*other] as usize).collect();
-                    lower.sort_unstable();
-                    ends.extend(lower);
-                }
-                inversions(&ends)
-            })
-            .sum()
+        let mut crossings = 0;
+        for layer in layers {
+            let mut ends = Vec::new();
+            for entry in layer {
+                let mut lower: Vec<usize> =
+                    self.below[*entry].iter().map(|other| places[*other] as usize).collect();
+                lower.sort_unstable();
+                ends.extend(lower);
+            }
+            crossings += inversions(&ends);
+        }
+        crossings
     }
 
     /// Moves entries to the middle of their neighbours, as far as their order allows.
@@ -290,31 +287,32 @@ impl LaneLayers {
         for lane in 0..self.layers.len() {
             let layers = std::mem::take(&mut self.layers[lane]);
             for layer in &layers {
-                self.place(layer, |_, at| at as f64);
+                self.place(layer, |at| at as f64);
             }
             for sweep in 0..SWEEPS {
-                let down = sweep % 2 == 0;
-                let place = |layers: &mut Self, layer: &Vec<usize>| {
-                    let wanted: Vec<f64> =
-                        layer.iter().map(|of| layers.wanted(*of, down)).collect();
-                    layers.place(layer, |_, at| wanted[at]);
-                };
-                if down {
-                    layers.iter().for_each(|layer| place(self, layer));
+                if sweep % 2 == 0 {
+                    layers.iter().for_each(|layer| self.place_by_neighbours(layer, true));
                 } else {
-                    layers.iter().rev().for_each(|layer| place(self, layer));
+                    layers.iter().rev().for_each(|layer| self.place_by_neighbours(layer, false));
                 }
             }
             self.layers[lane] = layers;
         }
     }
 
+    /// Places the entries of a row close to their neighbours in the row above, or below.
+    fn place_by_neighbours(&mut self, layer: &[usize], above: bool) {
+        let wanted: Vec<f64> = layer.iter().map(|entry| self.wanted(*entry, above)).collect();
+        self.place(layer, |at| wanted[at]);
+    }
+
     /// The mean position of an entry's neighbours on one side, or of those on the other side if
     /// there are none.
     fn wanted(&self, entry: usize, above: bool) -> f64 {
-        let (near, far) = match above {
-            true => (&self.above[entry], &self.below[entry]),
-            false => (&self.below[entry], &self.above[entry]),
+        let (near, far) = if above {
+            (&self.above[entry], &self.below[entry])
+        } else {
+            (&self.below[entry], &self.above[entry])
         };
         let near = if near.is_empty() { far } else { near };
         let sum: f64 = near.iter().map(|other| self.entries[*other].x).sum();
@@ -323,7 +321,7 @@ impl LaneLayers {
 
     /// Places the entries of a row as close to the wanted positions as their order and widths
     /// allow.
-    fn place(&mut self, layer: &[usize], wanted: impl Fn(usize, usize) -> f64) {
+    fn place(&mut self, layer: &[usize], wanted: impl Fn(usize) -> f64) {
         let mut offsets = Vec::with_capacity(layer.len());
         let mut offset = 0.0;
         for (at, entry) in layer.iter().enumerate() {
@@ -337,8 +335,7 @@ impl LaneLayers {
             }
             offsets.push(offset);
         }
-        let places: Vec<f64> =
-            layer.iter().enumerate().map(|(at, entry)| wanted(*entry, at) - offsets[at]).collect();
+        let places: Vec<f64> = (0..layer.len()).map(|at| wanted(at) - offsets[at]).collect();
         for ((entry, place), offset) in layer.iter().zip(isotonic(&places)).zip(offsets) {
             self.entries[*entry].x = place + offset;
         }
@@ -350,9 +347,12 @@ impl LaneLayers {
         let mut bands: Vec<(f64, f64)> = Vec::new();
         let mut at = 0.0;
         for (index, lane) in input.lanes.iter().enumerate() {
-            let own = || self.entries.iter().filter(|entry| entry.lane == index);
-            let least = own().map(|entry| entry.x).fold(f64::INFINITY, f64::min);
-            let most = own().map(|entry| entry.x).fold(f64::NEG_INFINITY, f64::max);
+            let mut least = f64::INFINITY;
+            let mut most = f64::NEG_INFINITY;
+            for entry in self.entries.iter().filter(|entry| entry.lane == index) {
+                least = least.min(entry.x);
+                most = most.max(entry.x);
+            }
             if bands.len() <= lane.band {
                 bands.push((at, 0.0));
             }
@@ -363,14 +363,15 @@ impl LaneLayers {
                 *width = at - *left;
             }
         }
-        let point =
-            |entry: &LayerEntry| LayoutPoint { x: lefts[entry.lane] + entry.x, row: entry.row };
-        let nodes = self.entries.iter().take(input.lane_of.len()).map(point).collect();
-        let bends = self
-            .bends
-            .iter()
-            .map(|dummies| dummies.iter().map(|dummy| point(&self.entries[*dummy])).collect());
-        GraphLayout { nodes, bends: bends.collect(), bands, rows: self.rows }
+        let mut points = Vec::with_capacity(self.entries.len());
+        for entry in &self.entries {
+            points.push(LayoutPoint { x: lefts[entry.lane] + entry.x, row: entry.row });
+        }
+        let bends = self.bends.iter();
+        let bends = bends.map(|dummies| dummies.iter().map(|dummy| points[*dummy]).collect());
+        let bends = bends.collect();
+        points.truncate(input.lane_of.len());
+        GraphLayout { nodes: points, bends, bands, rows: self.rows }
     }
 }
 
@@ -386,17 +387,17 @@ fn number(layers: &[Vec<usize>], places: &mut [f64]) {
 /// Orders a row by the medians of the entries' neighbours; entries without neighbours keep their
 /// places.
 fn sort_by_median(layer: &mut [usize], near: &[Vec<usize>], places: &mut [f64]) {
-    let median = |entry: usize| {
-        let mut around: Vec<f64> = near[entry].iter().map(|other| places[*other]).collect();
+    let mut wanted: Vec<(f64, usize)> = Vec::with_capacity(layer.len());
+    for entry in layer.iter() {
+        let mut around: Vec<f64> = near[*entry].iter().map(|other| places[*other]).collect();
         around.sort_by(f64::total_cmp);
-        match around.len() {
-            0 => places[entry],
+        let median = match around.len() {
+            0 => places[*entry],
             // With an even number, the mean of the two middle ones.
             count => (around[(count - 1) / 2] + around[count / 2]) / 2.0,
-        }
-    };
-    let mut wanted: Vec<(f64, usize)> =
-        layer.iter().map(|entry| (median(*entry), *entry)).collect();
+        };
+        wanted.push((median, *entry));
+    }
     // Stable: entries with equal medians keep their order.
     wanted.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     for (place, (slot, (_, entry))) in layer.iter_mut().zip(wanted).enumerate() {
@@ -414,7 +415,8 @@ fn inversions(values: &[usize]) -> u64 {
         let mut right = values.split_off(values.len() / 2);
         let mut found = merge_sort(values) + merge_sort(&mut right);
         let left = std::mem::take(values);
-        let (mut a, mut b) = (left.iter().peekable(), right.iter().peekable());
+        let mut a = left.iter().peekable();
+        let mut b = right.iter().peekable();
         let mut waiting = left.len() as u64;
         loop {
             match (a.peek(), b.peek()) {

@@ -58,10 +58,7 @@ pub fn headline_figures(
 }
 
 fn of_run(run: &ExecutionSummary, confidence: Option<&Confidence>) -> Vec<HeadlineFigure> {
-    let time = match run.seconds > 0.0 {
-        true => seconds(run.seconds),
-        false => "clock unknown".to_owned(),
-    };
+    let time = if run.seconds > 0.0 { seconds(run.seconds) } else { "clock unknown".to_owned() };
     let time = format!("{time}{}", width_words(confidence.and_then(|of| of.cycles)));
     let rate_width = width_words(confidence.and_then(|of| of.samples_per_second));
     let mut cards = vec![HeadlineFigure {

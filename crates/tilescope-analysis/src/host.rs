@@ -86,16 +86,17 @@ pub fn held_up(replicas: &[ReplicaWaitSummary]) -> Option<String> {
     let waited = |of: &&ReplicaWaitSummary| of.others_cycles;
     let slowest = replicas.iter().min_by_key(waited)?;
     let most = replicas.iter().max_by_key(waited)?;
-    (slowest.others_cycles < most.others_cycles).then(|| {
-        format!(
-            "last: {} (instance {}); longest wait for others: {} (instance {}), {} cycles",
-            slowest.title(),
-            slowest.instance,
-            most.title(),
-            most.instance,
-            grouped(most.others_cycles.0)
-        )
-    })
+    if slowest.others_cycles == most.others_cycles {
+        return None;
+    }
+    Some(format!(
+        "last: {} (instance {}); longest wait for others: {} (instance {}), {} cycles",
+        slowest.title(),
+        slowest.instance,
+        most.title(),
+        most.instance,
+        grouped(most.others_cycles.0)
+    ))
 }
 
 /// Samples per second of all replicas.

@@ -125,8 +125,10 @@ fn unmodelled_share(
 /// Cycles of the programs of the operations `own`, over all IPUs, as a share of all working cycles.
 fn cycles(report: &Report, own: &BTreeSet<OperationId>) -> Result<Option<f64>, ReportError> {
     let Some(trace) = report.trace()? else { return Ok(None) };
-    let (programs, runs) = (report.programs()?, program_runs(&trace)?.by_program());
-    let (mut of_own, mut all) = (Cycles::ZERO, Cycles::ZERO);
+    let programs = report.programs()?;
+    let runs = program_runs(&trace)?.by_program();
+    let mut of_own = Cycles::ZERO;
+    let mut all = Cycles::ZERO;
     for (id, of) in runs {
         let Some(program) = programs.get(id).filter(|of| of.kind != ProgramKind::Sync) else {
             continue;
@@ -145,7 +147,8 @@ fn bytes(report: &Report, own: &BTreeSet<OperationId>) -> Result<Option<f64>, Re
         return Ok(None);
     }
     let filter = VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX };
-    let (mut of_own, mut all) = (Bytes::ZERO, Bytes::ZERO);
+    let mut of_own = Bytes::ZERO;
+    let mut all = Bytes::ZERO;
     for (_, variable) in report.variables(&filter)? {
         let tiles = variable.tiles.iter();
         let bytes = tiles

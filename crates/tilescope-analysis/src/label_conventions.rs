@@ -101,7 +101,7 @@ pub(crate) fn is_named_weight(variable: &str) -> bool {
 /// The weights whose optimiser state or gradients a variable holds.
 pub(crate) fn owner_of_state(variable: &str) -> Option<&str> {
     let (kind, owner) = variable.split_once("___")?;
-    matches!(kind, "Accl" | "Accl1" | "Accl2" | "Accum").then_some(owner)
+    if matches!(kind, "Accl" | "Accl1" | "Accl2" | "Accum") { Some(owner) } else { None }
 }
 
 /// True if a variable has elements of 32-bit floating point, according to the description in

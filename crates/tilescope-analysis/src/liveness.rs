@@ -121,7 +121,8 @@ fn sums(lives: impl Iterator<Item = (Range<u32>, Bytes)>, steps: usize) -> Vec<B
     let mut born = vec![Bytes::ZERO; steps + 1];
     let mut gone = vec![Bytes::ZERO; steps + 1];
     for (life, bytes) in lives {
-        let (start, end) = ((life.start as usize).min(steps), (life.end as usize).min(steps));
+        let start = (life.start as usize).min(steps);
+        let end = (life.end as usize).min(steps);
         if start < end {
             born[start] = born[start].saturating_add(bytes);
             gone[end] = gone[end].saturating_add(bytes);
@@ -160,8 +161,9 @@ pub(crate) fn variables(
     source: LivenessScope,
 ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
     let target = report.target()?;
-    let (tiles, all) = (source.tiles(&target), target.tiles_per_replica());
-    let tiles = (tiles.count() < all).then_some(tiles);
+    let tiles = source.tiles(&target);
+    let all = target.tiles_per_replica();
+    let tiles = if tiles.count() < all { Some(tiles) } else { None };
     report.variables(&VariableFilter { tiles, category: None, after: None, limit: usize::MAX })
 }
 
@@ -282,7 +284,8 @@ pub fn vertices(
             let count = sum_over(&group.count, tiles, |count| *count);
             let known = found.iter().position(|vertices| vertices.name == kind.name);
             let place = known.unwrap_or_else(|| {
-                let (name, counts) = (kind.name.clone(), vec![0; steps.len()]);
+                let name = kind.name.clone();
+                let counts = vec![0; steps.len()];
                 found.push(StepVertices { name, counts, state_bytes: kind.state_bytes });
                 found.len() - 1
             });

@@ -29,7 +29,8 @@ impl WordReader {
         let rest = |at: usize| self.letters.get(at..).unwrap_or_default().iter();
         self.at += rest(self.at).take_while(|letter| letter.is_whitespace()).count();
         let length = rest(self.at).take_while(|letter| belongs(**letter)).count();
-        let (word, start) = (rest(self.at).take(length).collect(), self.at);
+        let word = rest(self.at).take(length).collect();
+        let start = self.at;
         self.at += length;
         (word, start..self.at)
     }

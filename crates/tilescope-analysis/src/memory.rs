@@ -108,35 +108,39 @@ fn layers(
     memory: &TileRuns<TileMemory>,
     tiles: usize,
 ) -> Result<Vec<TileCurve>, ReportError> {
-    let curve = |layer, value: &dyn Fn(&TileMemory) -> Bytes| TileCurve {
-        layer,
-        values: spread(memory, tiles, value),
-    };
-    Ok(match breakdown {
-        MemoryBreakdown::None => vec![curve(TileCurveLayer::Total, &TileMemory::excluding_gaps)],
-        MemoryBreakdown::Region => MemoryRegion::ALL
-            .into_iter()
-            .map(|region| curve(TileCurveLayer::Region(region), &|tile| of_region(tile, region)))
-            .collect(),
-        MemoryBreakdown::Liveness => vec![
-            curve(TileCurveLayer::AlwaysLive, &|tile| tile.always_live),
-            curve(TileCurveLayer::NotAlwaysLive, &|tile| tile.peak_not_always_live),
-        ],
+    let mut layers = Vec::new();
+    match breakdown {
+        MemoryBreakdown::None => {
+            let values = spread(memory, tiles, TileMemory::excluding_gaps);
+            layers.push(TileCurve { layer: TileCurveLayer::Total, values });
+        }
+        MemoryBreakdown::Region => {
+            for region in MemoryRegion::ALL {
+                let values = spread(memory, tiles, |tile| of_region(tile, region));
+                layers.push(TileCurve { layer: TileCurveLayer::Region(region), values });
+            }
+        }
+        MemoryBreakdown::Liveness => {
+            let values = spread(memory, tiles, |tile| tile.always_live);
+            layers.push(TileCurve { layer: TileCurveLayer::AlwaysLive, values });
+            let values = spread(memory, tiles, |tile| tile.peak_not_always_live);
+            layers.push(TileCurve { layer: TileCurveLayer::NotAlwaysLive, values });
+        }
         MemoryBreakdown::Category => {
             let parts = report.tile_categories()?;
-            let of = |category: MemoryCategory| {
-                let sum = |parts: &Vec<CategoryBytes>| {
-                    let own = parts.iter().filter(|part| part.category == category);
-                    own.map(|part| part.bytes).sum::<Bytes>()
-                };
-                TileCurve {
-                    layer: TileCurveLayer::Category(category),
-                    values: spread(&parts, tiles, sum),
-                }
-            };
-            MemoryCategory::ALL.into_iter().map(of).collect()
+            for category in MemoryCategory::ALL {
+                let values = spread(&parts, tiles, |parts| {
+                    bytes_of_parts(parts, |part| part.category == category)
+                });
+                layers.push(TileCurve { layer: TileCurveLayer::Category(category), values });
+            }
         }
-    })
+    }
+    Ok(layers)
+}
+
+fn bytes_of_parts(parts: &[CategoryBytes], holds: impl Fn(&CategoryBytes) -> bool) -> Bytes {
+    parts.iter().filter(|part| holds(part)).map(|part| part.bytes).sum()
 }
 
 fn of_region(tile: &TileMemory, region: MemoryRegion) -> Bytes {
@@ -193,26 +197,9 @@ const OVERLAPPED: &str = "bytes at addresses that several things share over time
 pub fn details(report: &Report, tiles: &[TileId]) -> Result<Vec<MemoryTreeRow>, ReportError> {
     let memory = report.tile_memory()?;
     let categories = report.tile_categories()?;
-    let columns: Vec<Option<TileId>> = match tiles {
-        [] => vec![None],
-        tiles => tiles.iter().map(|tile| Some(*tile)).collect(),
-    };
-    let of_memory = |value: &dyn Fn(&TileMemory) -> Bytes| -> Vec<u64> {
-        let total = |tile: &Option<TileId>| match tile {
-            Some(tile) => memory.get(*tile).map_or(Bytes::ZERO, value),
-            None => memory.map(value).total(),
-        };
-        columns.iter().map(|tile| total(tile).0).collect()
-    };
-    let of_parts = |holds: &dyn Fn(&CategoryBytes) -> bool| -> Vec<u64> {
-        let sum = |parts: &Vec<CategoryBytes>| -> Bytes {
-            parts.iter().filter(|part| holds(part)).map(|part| part.bytes).sum()
-        };
-        let total = |tile: &Option<TileId>| match tile {
-            Some(tile) => categories.get(*tile).map_or(Bytes::ZERO, sum),
-            None => categories.map(sum).total(),
-        };
-        columns.iter().map(|tile| total(tile).0).collect()
+    let sum_memory = |value: &dyn Fn(&TileMemory) -> Bytes| columns(&memory, tiles, value);
+    let sum_parts = |holds: &dyn Fn(&CategoryBytes) -> bool| {
+        columns(&categories, tiles, |parts| bytes_of_parts(parts, holds))
     };
     let mut rows = Vec::new();
     let plan = ChipFloorPlan::from_target(&*report.target()?);
@@ -227,11 +214,11 @@ pub fn details(report: &Report, tiles: &[TileId]) -> Result<Vec<MemoryTreeRow>, 
             formula: PHYSICAL,
         });
     }
-    let mut add = |depth, name: &str, bytes, formula| {
+    let mut add = |depth, name: &str, bytes: Vec<Bytes>, formula| {
         rows.push(MemoryTreeRow {
             depth,
             name: name.to_owned(),
-            bytes,
+            bytes: bytes.into_iter().map(|bytes| bytes.0).collect(),
             unit: TileCurveUnit::Bytes,
             formula,
         });
@@ -239,27 +226,26 @@ pub fn details(report: &Report, tiles: &[TileId]) -> Result<Vec<MemoryTreeRow>, 
     // Without regions the location of bytes within a tile is not known.
     let regions = report.has(ReportPart::Regions);
     if regions {
-        add(0, "Memory including gaps", of_memory(&needed), INCLUDING);
+        add(0, "Memory including gaps", sum_memory(&needed), INCLUDING);
     }
-    add(0, "Memory excluding gaps", of_memory(&TileMemory::excluding_gaps), EXCLUDING);
+    add(0, "Memory excluding gaps", sum_memory(&TileMemory::excluding_gaps), EXCLUDING);
     if regions {
-        add(1, "By memory region", of_memory(&TileMemory::excluding_gaps), "sum of the regions");
+        add(1, "By memory region", sum_memory(&TileMemory::excluding_gaps), "sum of the regions");
         for region in MemoryRegion::ALL {
-            add(2, region_title(region), of_memory(&|tile| of_region(tile, region)), "");
+            add(2, region_title(region), sum_memory(&|tile| of_region(tile, region)), "");
         }
     }
     if categories.is_empty() {
         return Ok(rows);
     }
-    add(1, "By data type", of_parts(&|_| true), "not overlapped + overlapped");
+    add(1, "By data type", sum_parts(&|_| true), "not overlapped + overlapped");
     let halves = [(false, "Not overlapped", NOT_OVERLAPPED), (true, "Overlapped", OVERLAPPED)];
     for (overlapped, title, formula) in halves {
-        add(2, title, of_parts(&|part| part.overlapped == overlapped), formula);
+        add(2, title, sum_parts(&|part| part.overlapped == overlapped), formula);
         for category in MemoryCategory::ALL {
-            let own =
-                |part: &CategoryBytes| part.overlapped == overlapped && part.category == category;
-            let bytes = of_parts(&own);
-            if bytes.iter().any(|bytes| *bytes > 0) {
+            let bytes =
+                sum_parts(&|part| part.overlapped == overlapped && part.category == category);
+            if bytes.iter().any(|bytes| !bytes.is_zero()) {
                 add(3, category.title(), bytes, "");
             }
         }
@@ -388,19 +374,21 @@ fn add_code(
     present: &std::collections::BTreeMap<TileId, TileId>,
     tiles: &[TileId],
 ) {
-    let (mut covered, mut count) = (TileId(0), 0u64);
-    for (first, end) in present {
-        let (first, end) = (covered.max(*first), covered.max(*end));
-        count += u64::from(end - first);
-        covered = end;
+    if tiles.is_empty() {
+        let mut covered = TileId(0);
+        let mut count = 0u64;
+        for (first, end) in present {
+            let first = covered.max(*first);
+            let end = covered.max(*end);
+            count += u64::from(end - first);
+            covered = end;
+        }
+        bytes[0] += count * code;
+        return;
     }
-    let holds = |tile: TileId| present.iter().any(|(first, end)| (*first..*end).contains(&tile));
-    match tiles {
-        [] => bytes[0] += count * code,
-        tiles => {
-            for (sum, tile) in bytes.iter_mut().zip(tiles) {
-                *sum += if holds(*tile) { code } else { Bytes::ZERO };
-            }
+    for (sum, tile) in bytes.iter_mut().zip(tiles) {
+        if present.iter().any(|(first, end)| (*first..*end).contains(tile)) {
+            *sum += code;
         }
     }
 }

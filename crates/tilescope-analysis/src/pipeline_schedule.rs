@@ -189,9 +189,10 @@ pub fn pipeline_schedule(
     let whole = columns.iter().map(|column| column.range).reduce(CycleRange::union);
     let range = range.or(whole).unwrap_or_default();
     let stages = stages(report, &columns)?;
-    Ok(match stages.is_empty() {
-        true => Err(NoSchedule::NoStages),
-        false => Ok(IterationSchedule { iteration: number, range, columns, phases, stages }),
+    Ok(if stages.is_empty() {
+        Err(NoSchedule::NoStages)
+    } else {
+        Ok(IterationSchedule { iteration: number, range, columns, phases, stages })
     })
 }
 
@@ -240,7 +241,8 @@ fn union(one: TraceMark, other: TraceMark) -> TraceMark {
 /// The cycles that contain the turns of some columns. A slot begins with its last IPU: the first
 /// IPU may be a slot ahead.
 fn window(columns: &[ScheduleColumn]) -> CycleRange {
-    let (first, last) = (&columns[0].range, &columns[columns.len() - 1].range);
+    let first = &columns[0].range;
+    let last = &columns[columns.len() - 1].range;
     let start = first.start.saturating_sub(first.length());
     CycleRange::new(start, last.end.max(start + Cycles(1)))
 }
@@ -272,7 +274,8 @@ fn stages(report: &Report, columns: &[ScheduleColumn]) -> Result<Vec<ScheduleSta
         let name = stage_name(&mark.label, Some(pass));
         let known = stages.iter().position(|stage| stage.ipu == ipu && stage.name == name);
         let place = known.unwrap_or_else(|| {
-            let (name, depth) = (name.to_owned(), depths.get(name).copied());
+            let depth = depths.get(name).copied();
+            let name = name.to_owned();
             stages.push(ScheduleStage { ipu, name, depth, has_backward: false });
             stages.len() - 1
         });
@@ -299,7 +302,8 @@ fn stash_depths(report: &Report) -> Result<BTreeMap<String, u64>, ReportError> {
     let programs = report.programs()?;
     for (_, program) in programs.iter() {
         let Some(stage) = forward_program(&program.name) else { continue };
-        let (mut open, mut seen) = (program.children.clone(), BTreeSet::new());
+        let mut open = program.children.clone();
+        let mut seen = BTreeSet::new();
         while let Some(id) = open.pop() {
             // A damaged tree may have cycles.
             if !seen.insert(id) {

@@ -93,8 +93,8 @@ pub fn rows(
     folded: &BTreeSet<ProgramId>,
 ) -> Vec<ProgramTreeRow> {
     let Some(root) = root else {
-        let row = |(id, _)| ProgramTreeRow { id, depth: 0, parent: false, copies: 0 };
-        return programs.iter().map(row).take(MAX_ROWS).collect();
+        let ids = programs.iter().map(|(id, _)| id).take(MAX_ROWS);
+        return ids.map(|id| ProgramTreeRow { id, depth: 0, parent: false, copies: 0 }).collect();
     };
     let mut rows = Vec::new();
     let mut open = vec![(root, 0)];
@@ -124,15 +124,12 @@ pub fn with_folded_copies(
     opened: &BTreeSet<ProgramId>,
     wanted: Option<ProgramId>,
 ) -> Vec<ProgramTreeRow> {
-    let kind = |row: &ProgramTreeRow| programs.get(row.id).map(|program| program.kind);
-    let is_copy = |row: &ProgramTreeRow| kind(row).is_some_and(is_stream_copy);
-    let joins = |row: &ProgramTreeRow| {
-        let program = programs.get(row.id).filter(|_| !row.parent);
-        program.is_some_and(|program| is_stream_copy(program.kind) || is_external_sync(program))
-    };
     let mut shown = Vec::with_capacity(rows.len());
-    for run in rows.chunk_by(|a, b| a.depth == b.depth && joins(a) && joins(b)) {
-        let copies = run.iter().filter(|row| is_copy(row)).count();
+    for run in rows.chunk_by(|a, b| {
+        a.depth == b.depth && joins_copies(programs, a) && joins_copies(programs, b)
+    }) {
+        let run_programs = run.iter().filter_map(|row| programs.get(row.id));
+        let copies = run_programs.filter(|program| is_stream_copy(program.kind)).count();
         let Some(first) = run.first().filter(|_| copies >= MIN_COPIES) else {
             shown.extend_from_slice(run);
             continue;
@@ -141,12 +138,18 @@ pub fn with_folded_copies(
         shown.push(ProgramTreeRow { parent: true, copies, ..first.clone() });
         let holds_wanted = run.iter().any(|row| Some(row.id) == wanted);
         if holds_wanted || opened.contains(&first.id) {
-            let below =
-                |row: &ProgramTreeRow| ProgramTreeRow { depth: row.depth + 1, ..row.clone() };
-            shown.extend(run.iter().map(below));
+            for row in run {
+                shown.push(ProgramTreeRow { depth: row.depth + 1, ..row.clone() });
+            }
         }
     }
     shown
+}
+
+/// True for lines that can be part of consecutive stream copies.
+fn joins_copies(programs: &ProgramNodeTable, row: &ProgramTreeRow) -> bool {
+    let program = programs.get(row.id).filter(|_| !row.parent);
+    program.is_some_and(|program| is_stream_copy(program.kind) || program.is_external_sync())
 }
 
 /// True if a program is part of a copy with the host or a remote buffer.
@@ -155,11 +158,6 @@ pub fn is_stream_copy(kind: ProgramKind) -> bool {
         kind,
         ProgramKind::StreamCopyBegin | ProgramKind::StreamCopyMid | ProgramKind::StreamCopyEnd
     )
-}
-
-/// True if a program waits for other IPUs or the host.
-fn is_external_sync(program: &ProgramNode) -> bool {
-    program.is_external_sync()
 }
 
 /// Costs of a node's steps in the run, over all IPUs and all its positions in the tree.
@@ -230,10 +228,10 @@ pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
             // Existing sums are complete; the others are missing.
             break;
         }
-        let is_own = |node: &ProgramId| {
-            *node == id || parents.get(node).is_none_or(|above| above.is_subset(&below))
-        };
-        if !below.iter().all(is_own) {
+        let is_shared = below.iter().any(|node| {
+            *node != id && parents.get(node).is_some_and(|above| !above.is_subset(&below))
+        });
+        if is_shared {
             continue;
         }
         let places = places.get(&id).copied().unwrap_or(1);
@@ -244,7 +242,7 @@ pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
             exposed.add(&of.exposure);
         }
         sum.lane_cycles = exposed.cycles;
-        sum.exposure = exposures.is_some().then_some(exposed);
+        sum.exposure = if exposures.is_some() { Some(exposed) } else { None };
         nodes.insert(id, sum);
     }
     let lanes = trace.lanes().len() as u64;
@@ -279,9 +277,10 @@ impl OutlinedRuns {
                 ProgramExposure { cycles: run.totals.cycles, ..ProgramExposure::nothing() };
             let exposure = exposures.and_then(|all| all.get(&id)).copied().unwrap_or(of_cycles);
             for node in call.into_iter().chain([programs.body(id)]) {
-                let fresh =
-                    || NodeSums { exposure: ProgramExposure::nothing(), bytes: Bytes::ZERO };
-                let sums = found.by_node.entry(node).or_insert_with(fresh);
+                let sums = found.by_node.entry(node).or_insert_with(|| NodeSums {
+                    exposure: ProgramExposure::nothing(),
+                    bytes: Bytes::ZERO,
+                });
                 sums.exposure.add(&exposure);
                 sums.bytes = sums.bytes.saturating_add(run.totals.bytes);
             }
@@ -403,15 +402,11 @@ pub fn facts(
         facts.add("Children", grouped(program.children.len() as u64));
     }
     outlined_facts(&programs, id, &mut facts);
-    let operation = program.operation.and_then(|operation| {
-        report
-            .operations()
-            .ok()?
-            .get(operation.index())
-            .map(|op| format!("{} ({})", op.name, op.kind))
-    });
-    if let Some(operation) = operation {
-        facts.add("Operation", operation);
+    if let Some(operation) = program.operation
+        && let Ok(operations) = report.operations()
+        && let Some(of) = operations.get(operation.index())
+    {
+        facts.add("Operation", format!("{} ({})", of.name, of.kind));
     }
     if let Some(set) = program.compute_set {
         match report.compute_set(set)? {
@@ -434,9 +429,8 @@ pub fn facts(
 /// Adds the position of outlined code, and the number of its calls.
 fn outlined_facts(programs: &ProgramNodeTable, id: ProgramId, facts: &mut ProgramFactList) {
     let Some(outlined) = programs.get(id).and_then(|program| program.outlined) else { return };
-    let is_use =
-        |program: &ProgramNode| program.outlined.is_some_and(|of| of.body == outlined.body);
-    let uses = programs.iter().filter(|(_, program)| is_use(program)).count();
+    let calls = programs.iter().filter_map(|(_, program)| program.outlined);
+    let uses = calls.filter(|of| of.body == outlined.body).count();
     facts.add("Calls of its function", grouped(uses as u64));
     if let Some(body) = programs.get(outlined.body).filter(|_| outlined.body != id) {
         facts.add("Runs the code of", label(body));
@@ -464,7 +458,8 @@ fn compute_set(
     facts.add("Compute set", set.name.clone());
     let tiles = u64::from(set.cycles.tile_count());
     if tiles > 0 {
-        let (most, all) = (set.cycles.max(), set.cycles.total());
+        let most = set.cycles.max();
+        let all = set.cycles.total();
         facts.add("Tiles that take part", grouped(tiles));
         facts.add("Cycles, slowest tile", grouped(most.0));
         let mean = all / tiles;
@@ -501,30 +496,31 @@ fn compute_set(
 
 /// Adds sums of sent and received data, from runs of tiles with the same traffic.
 fn traffic(runs: &[(u32, TileTraffic)], numbers: NumberFormat, facts: &mut ProgramFactList) {
-    let sum = |value: fn(&TileTraffic) -> u64| -> u64 {
-        let parts = runs.iter().map(|(tiles, of)| u64::from(*tiles).saturating_mul(value(of)));
-        parts.fold(0, u64::saturating_add)
-    };
-    let tiles = |value: fn(&TileTraffic) -> u64| -> u64 {
-        runs.iter().filter(|(_, of)| value(of) > 0).map(|(tiles, _)| u64::from(*tiles)).sum()
-    };
-    type TileTrafficField = fn(&TileTraffic) -> u64;
     let sides: [(&'static str, TileTrafficField, &str); 2] =
         [("Received", |of| of.bytes_in.0, "to"), ("Sent", |of| of.bytes_out.0, "by")];
     for (name, value, word) in sides {
-        let count = tiles(value);
+        let with_traffic = runs.iter().filter(|(_, of)| value(of) > 0);
+        let count: u64 = with_traffic.map(|(tiles, _)| u64::from(*tiles)).sum();
         if count > 0 {
-            let (bytes, count) = (sum(value), grouped(count));
+            let bytes = sum_over_tiles(runs, value);
+            let count = grouped(count);
             let text =
                 format!("{} ({}) {word} {count} tiles", numbers.bytes(bytes), exact_bytes(bytes));
             facts.add(name, text);
         }
     }
-    let messages = sum(|of| of.messages_in);
+    let messages = sum_over_tiles(runs, |of| of.messages_in);
     if messages > 0 {
         facts.add("Messages received", grouped(messages));
     }
-    facts.add("Exchange code", exact_bytes(sum(|of| of.code_bytes.0)));
+    facts.add("Exchange code", exact_bytes(sum_over_tiles(runs, |of| of.code_bytes.0)));
+}
+
+type TileTrafficField = fn(&TileTraffic) -> u64;
+
+fn sum_over_tiles(runs: &[(u32, TileTraffic)], value: TileTrafficField) -> u64 {
+    let parts = runs.iter().map(|(tiles, of)| u64::from(*tiles).saturating_mul(value(of)));
+    parts.fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

@@ -31,7 +31,8 @@ pub struct ReplicaLinkTotals {
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn replica_links(report: &Report) -> Result<Vec<ReplicaLinkTotals>, ReportError> {
-    let (rings, target) = (report.replica_rings()?, report.target()?);
+    let rings = report.replica_rings()?;
+    let target = report.target()?;
     let Some(trace) = report.trace()?.filter(|_| !rings.is_empty()) else { return Ok(Vec::new()) };
     let mut sent: BTreeMap<(ProgramId, IpuId), Bytes> = BTreeMap::new();
     for ((ipu, program, _), run) in program_runs(&trace)?.steps {
@@ -91,13 +92,12 @@ fn add_number(numbers: &mut Vec<u32>, number: u32) {
 pub fn ring_words(ring: &ReplicaRing, target: &Target) -> String {
     let members = ring.members(0);
     let names: Vec<String> = members.iter().chain(members.first()).map(u32::to_string).collect();
-    let order = match names.len() > MOST_MEMBERS + 1 {
-        true => {
-            let (first, rest) = names.split_at(MOST_MEMBERS / 2);
-            let (_, last) = rest.split_at(rest.len() - MOST_MEMBERS / 2);
-            [first.join(ARROW).as_str(), "…", last.join(ARROW).as_str()].join(ARROW)
-        }
-        false => names.join(ARROW),
+    let order = if names.len() > MOST_MEMBERS + 1 {
+        let (first, rest) = names.split_at(MOST_MEMBERS / 2);
+        let (_, last) = rest.split_at(rest.len() - MOST_MEMBERS / 2);
+        [first.join(ARROW).as_str(), "…", last.join(ARROW).as_str()].join(ARROW)
+    } else {
+        names.join(ARROW)
     };
     let ways = if ring.clockwise < 1.0 { "both ways round" } else { "round" };
     let rings = target.replicas / ring.ranks.max(1);
@@ -124,7 +124,8 @@ pub fn passed_on_words(
         let wanted = links.iter().filter(|of| of.passed_on.is_zero() != passes);
         replica_numbers(&wanted.map(|of| of.replica).collect::<Vec<u32>>())
     };
-    let (ends, others) = (numbers(false), numbers(true));
+    let ends = numbers(false);
+    let others = numbers(true);
     let sent = links.first().map_or(Bytes::ZERO, |of| of.sent);
     Some(format!(
         "Each replica sends and receives {}; nothing passes through the ends ({ends}), through each \

@@ -78,7 +78,8 @@ pub fn replicas(report: &Report) -> Result<ReplicaOverview, ReportError> {
     let classes = report.replica_classes()?;
     let same = waits.is_empty() && !classes.differ();
     let alike = report.origin() == ReportOrigin::Tilescope && same;
-    let (collectives, rings) = (collectives(report)?, report.replica_rings()?);
+    let collectives = collectives(report)?;
+    let rings = report.replica_rings()?;
     let links = replica_links(report)?;
     Ok(ReplicaOverview { groups, collectives, rings, links, alike, classes, waits, target })
 }

@@ -132,7 +132,9 @@ impl MachineRate {
     fn of(costs: &[RunningCost], kind: RunningCostKind) -> Option<Self> {
         let of_kind: Vec<&RunningCost> = costs.iter().filter(|cost| cost.kind == kind).collect();
         let currency = &of_kind.first()?.currency;
-        let alike = of_kind.iter().all(|cost| cost.currency == *currency);
+        if of_kind.iter().any(|cost| cost.currency != *currency) {
+            return None;
+        }
         let part = |cost: &&RunningCost| RunningCostPart {
             part: cost.part.clone(),
             count: cost.count,
@@ -140,7 +142,7 @@ impl MachineRate {
             basis: cost.basis.name(),
             source: cost.source.clone(),
         };
-        alike.then(|| Self {
+        Some(Self {
             rate: of_kind.iter().map(|cost| cost.count as f64 * cost.each).sum(),
             currency: currency.clone(),
             assumed: of_kind.iter().any(|cost| cost.basis == RunningCostBasis::Assumed),

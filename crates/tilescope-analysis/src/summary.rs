@@ -294,7 +294,7 @@ fn target_summary(target: &Target) -> TargetSummary {
 
 fn graph_summary(graph: GraphCounts) -> GraphSummary {
     // Every compiled program has some of each.
-    let recorded = |count: u64| (count > 0).then_some(count);
+    let recorded = |count: u64| if count > 0 { Some(count) } else { None };
     GraphSummary {
         compute_sets: recorded(graph.compute_sets),
         vertices: recorded(graph.vertices),

@@ -196,7 +196,8 @@ pub fn spread<T: Clone + PartialEq, Q: Quantity>(
 ) -> Vec<u64> {
     let mut values = vec![0; tiles];
     for (range, of) in runs.iter() {
-        let (first, end) = (range.first.index(), range.end.index().min(tiles));
+        let first = range.first.index();
+        let end = range.end.index().min(tiles);
         if first < end {
             values[first..end].fill(value(of).number());
         }
@@ -247,8 +248,10 @@ impl ChipFloorPlan {
 
     /// Column and row of a tile.
     pub fn cell(&self, tile: TileId) -> (usize, usize) {
-        let (ipu, tile) = (tile.0 / self.tiles_per_ipu, tile.0 % self.tiles_per_ipu);
-        let (column, row) = (tile / self.rows, tile % self.rows);
+        let ipu = tile.0 / self.tiles_per_ipu;
+        let tile = tile.0 % self.tiles_per_ipu;
+        let column = tile / self.rows;
+        let row = tile % self.rows;
         let row = self.winding(column, row);
         (ipu as usize * (self.columns_per_ipu() + 1) + column as usize, row as usize)
     }
@@ -262,12 +265,13 @@ impl ChipFloorPlan {
     /// The tile at a column and row.
     pub fn tile_at(&self, column: usize, row: usize) -> Option<TileId> {
         let width = self.columns_per_ipu() + 1;
-        let (ipu, column) = ((column / width) as u32, (column % width) as u32);
+        let ipu = (column / width) as u32;
+        let column = (column % width) as u32;
         let row = u32::try_from(row).ok().filter(|row| *row < self.rows)?;
         let row = self.winding(column, row);
         let tile = column.checked_mul(self.rows)?.checked_add(row)?;
         let known = tile < self.tiles_per_ipu && ipu < self.ipus;
-        known.then_some(TileId(ipu * self.tiles_per_ipu + tile))
+        if known { Some(TileId(ipu * self.tiles_per_ipu + tile)) } else { None }
     }
 }
 

@@ -41,6 +41,13 @@ pub enum ConstantState {
     TooWeak { error: f64 },
 }
 
+impl ConstantState {
+    /// The state of a constant that is fitted later.
+    fn to_be_fitted() -> Self {
+        Self::Fitted { value: 0.0, error: 0.0, at_bound: false, instead_of: Vec::new() }
+    }
+}
+
 /// A constant and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstantFit {
@@ -132,11 +139,14 @@ fn start_of(constants: &[FitConstant]) -> Vec<f64> {
 }
 
 fn values_of(constants: &[FitConstant], states: &[ConstantState]) -> Vec<f64> {
-    let value = |(constant, state): (&FitConstant, &ConstantState)| match state {
-        ConstantState::Fitted { value, .. } => *value,
-        _ => constant.value,
-    };
-    constants.iter().zip(states).map(value).collect()
+    let mut values = Vec::with_capacity(constants.len());
+    for (constant, state) in constants.iter().zip(states) {
+        values.push(match state {
+            ConstantState::Fitted { value, .. } => *value,
+            _ => constant.value,
+        });
+    }
+    values
 }
 
 /// Predicts each part of the operations from a fit to the other parts.
@@ -152,7 +162,9 @@ fn held_out(
         return None;
     }
     let folds = FOLDS.min(operations.len());
-    let (mut before, mut after, mut measured) = (0.0, 0.0, 0.0);
+    let mut before = 0.0;
+    let mut after = 0.0;
+    let mut measured = 0.0;
     for fold in 0..folds {
         let is_held = |at: &usize| {
             let place = operations.partition_point(|of| *of < programs[*at].operation);
@@ -166,8 +178,13 @@ fn held_out(
         after += problem.error_of_operations(&held, &values) * cycles;
         measured += cycles;
     }
-    let share = |sum: f64| if measured > 0.0 { sum / measured } else { 0.0 };
-    Some(HeldOutError { folds, before: share(before), after: share(after) })
+    let before = share_of(before, measured);
+    let after = share_of(after, measured);
+    Some(HeldOutError { folds, before, after })
+}
+
+fn share_of(sum: f64, whole: f64) -> f64 {
+    if whole > 0.0 { sum / whole } else { 0.0 }
 }
 
 impl<'a> FitProblem<'a> {
@@ -184,8 +201,16 @@ impl<'a> FitProblem<'a> {
 
     /// Cycles of a program with the constants at `values`.
     fn predicted(&self, row: usize, values: &[f64]) -> f64 {
-        let change = |at: usize| self.slope(row, at) * (values[at] - self.constants[at].value);
-        self.programs[row].simulated + (0..values.len()).map(change).sum::<f64>()
+        let changes = values
+            .iter()
+            .enumerate()
+            .map(|(at, value)| self.slope(row, at) * (value - self.constants[at].value));
+        self.programs[row].simulated + changes.sum::<f64>()
+    }
+
+    /// Relative residual of a program with the constants at `values`.
+    fn residual(&self, row: usize, values: &[f64]) -> f64 {
+        (self.programs[row].measured - self.predicted(row, values)) * self.scale[row]
     }
 
     /// Sum of the absolute residuals of operations, divided by their measured cycles.
@@ -199,7 +224,7 @@ impl<'a> FitProblem<'a> {
             measured += program.measured;
         }
         let sum: f64 = residuals.iter().map(|residual: &f64| residual.abs()).sum();
-        if measured > 0.0 { sum / measured } else { 0.0 }
+        share_of(sum, measured)
     }
 
     /// The result of each constant.
@@ -210,12 +235,13 @@ impl<'a> FitProblem<'a> {
                 .filter(|at| matches!(states[*at], ConstantState::Fitted { .. }))
                 .collect();
             let (values, errors) = self.reweighted(&free);
-            let width = |at: usize| self.constants[at].most - self.constants[at].least;
             // The most uncertain constant is dropped first: without it the others may be well
             // determined.
             let vague = (0..free.len())
                 .map(|place| {
-                    (place, 2.0 * errors[place] / width(free[place]).max(f64::MIN_POSITIVE))
+                    let constant = &self.constants[free[place]];
+                    let width = (constant.most - constant.least).max(f64::MIN_POSITIVE);
+                    (place, 2.0 * errors[place] / width)
                 })
                 .filter(|(_, share)| *share > 0.5 || share.is_nan())
                 .max_by(|a, b| a.1.total_cmp(&b.1));
@@ -240,26 +266,21 @@ impl<'a> FitProblem<'a> {
     /// Finds the constants that can be told apart: the one with the largest effects first, then
     /// each whose effects are independent of those before (Gram-Schmidt with pivots).
     fn dependencies(&self) -> Vec<ConstantState> {
-        let fitted = || ConstantState::Fitted {
-            value: 0.0,
-            error: 0.0,
-            at_bound: false,
-            instead_of: Vec::new(),
-        };
         let columns: Vec<Vec<f64>> = (0..self.constants.len()).map(|at| self.column(at)).collect();
-        let norms: Vec<f64> = columns.iter().map(|column| dot(column, column).sqrt()).collect();
+        let norms: Vec<f64> = columns.iter().map(|column| norm(column)).collect();
         let mut states: Vec<Option<ConstantState>> = norms
             .iter()
-            .map(|norm| (*norm <= 0.0).then_some(ConstantState::WithoutEffect))
+            .map(|norm| if *norm <= 0.0 { Some(ConstantState::WithoutEffect) } else { None })
             .collect();
         let mut rest = columns.clone();
         let mut basis: Vec<(usize, Vec<f64>)> = Vec::new();
         loop {
-            let size = |at: usize| dot(&rest[at], &rest[at]).sqrt();
             let open: Vec<usize> = (0..states.len()).filter(|at| states[*at].is_none()).collect();
-            let next = open.iter().copied().max_by(|a, b| size(*a).total_cmp(&size(*b)));
+            let next =
+                open.iter().copied().max_by(|a, b| norm(&rest[*a]).total_cmp(&norm(&rest[*b])));
             let Some(next) = next else { break };
-            if size(next) <= DEPENDENT * norms[next] {
+            let length = norm(&rest[next]);
+            if length <= DEPENDENT * norms[next] {
                 let names = self.same_effects(&columns[next], &basis, &columns);
                 for at in names.iter().copied() {
                     if let Some(ConstantState::Fitted { instead_of, .. }) = &mut states[at] {
@@ -270,14 +291,13 @@ impl<'a> FitProblem<'a> {
                 states[next] = Some(ConstantState::OnlyTogether(titles));
                 continue;
             }
-            let length = size(next);
             let direction: Vec<f64> = rest[next].iter().map(|of| of / length).collect();
             for column in &mut rest {
                 let along = dot(column, &direction);
                 column.iter_mut().zip(&direction).for_each(|(of, by)| *of -= along * by);
             }
             basis.push((next, direction));
-            states[next] = Some(fitted());
+            states[next] = Some(ConstantState::to_be_fitted());
         }
         states.into_iter().map(|state| state.unwrap_or(ConstantState::WithoutEffect)).collect()
     }
@@ -289,13 +309,16 @@ impl<'a> FitProblem<'a> {
         basis: &[(usize, Vec<f64>)],
         columns: &[Vec<f64>],
     ) -> Vec<usize> {
-        let own = dot(column, column).sqrt();
-        let likeness = |at: usize| {
-            let other = &columns[at];
-            (dot(column, other) / (own * dot(other, other).sqrt())).abs()
-        };
-        let like = basis.iter().map(|(at, _)| *at).filter(|at| likeness(*at) > 0.1);
-        like.collect()
+        let own = norm(column);
+        let mut similar = Vec::new();
+        for (at, _) in basis {
+            let other = &columns[*at];
+            let likeness = (dot(column, other) / (own * norm(other))).abs();
+            if likeness > 0.1 {
+                similar.push(*at);
+            }
+        }
+        similar
     }
 
     /// The effect of a constant on the relative cycles of programs, for a change by its own value,
@@ -316,20 +339,18 @@ impl<'a> FitProblem<'a> {
         if free.is_empty() || self.rows.is_empty() {
             return (values, errors);
         }
-        let residual = |row: usize, values: &[f64]| {
-            (self.programs[row].measured - self.predicted(row, values)) * self.scale[row]
-        };
         let mut weights = vec![1.0; self.rows.len()];
         for _ in 0..REWEIGHTED {
             let matrix = self.normal_matrix(free, &weights);
             self.descend(free, &matrix, &weights, &mut values);
             for (weight, row) in weights.iter_mut().zip(&self.rows) {
-                *weight = (HUBER / residual(*row, &values).abs().max(f64::MIN_POSITIVE)).min(1.0);
+                let residual = self.residual(*row, &values).abs();
+                *weight = (HUBER / residual.max(f64::MIN_POSITIVE)).min(1.0);
             }
         }
         let squares = self.rows.iter().zip(&weights);
         let squares: f64 =
-            squares.map(|(row, weight)| weight * residual(*row, &values).powi(2)).sum();
+            squares.map(|(row, weight)| weight * self.residual(*row, &values).powi(2)).sum();
         let freedom = self.rows.len().saturating_sub(free.len());
         if freedom > 0 {
             let variance = squares / freedom as f64;
@@ -346,7 +367,8 @@ impl<'a> FitProblem<'a> {
         Array2::from_shape_fn((free.len(), free.len()), |(a, b)| {
             let rows = self.rows.iter().zip(weights);
             rows.map(|(row, weight)| {
-                let (first, second) = (self.slope(*row, free[a]), self.slope(*row, free[b]));
+                let first = self.slope(*row, free[a]);
+                let second = self.slope(*row, free[b]);
                 weight * first * second * self.scale[*row].powi(2)
             })
             .sum()
@@ -395,6 +417,10 @@ impl<'a> FitProblem<'a> {
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn norm(column: &[f64]) -> f64 {
+    dot(column, column).sqrt()
 }
 
 /// The diagonal of the inverse of a matrix, by Gauss-Jordan elimination; infinite if there is no

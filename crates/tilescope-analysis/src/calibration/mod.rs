@@ -72,7 +72,7 @@ pub struct OperationResidual {
 impl OperationResidual {
     /// Measured over simulated; `None` if the simulation has no cycles of it.
     pub fn ratio(&self) -> Option<f64> {
-        (self.simulated > 0.0).then(|| self.measured / self.simulated)
+        if self.simulated > 0.0 { Some(self.measured / self.simulated) } else { None }
     }
 
     /// Measured minus simulated.
@@ -107,8 +107,10 @@ impl MeasuredBesideSimulated {
     /// Parts of the files that cannot be read.
     pub fn read(measured: &Report, simulated: &Report) -> Result<Self, ReportError> {
         // Foreign files give the kinds of programs only through their steps.
-        let (of_measured, of_simulated) = (program_steps(measured)?, program_steps(simulated)?);
-        let (programs, simulations) = (measured.programs()?, simulated.programs()?);
+        let of_measured = program_steps(measured)?;
+        let of_simulated = program_steps(simulated)?;
+        let programs = measured.programs()?;
+        let simulations = simulated.programs()?;
         let pairs = ProgramPairs::new(&programs, &simulations);
         let names =
             OperationNames { measured: measured.operations()?, simulated: simulated.operations()? };

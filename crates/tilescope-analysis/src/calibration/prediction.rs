@@ -65,7 +65,8 @@ impl Prediction {
 
 /// Cycles of a simulated run by operation, over all executions.
 fn simulated_cycles(report: &Report) -> Result<BTreeMap<String, f64>, ReportError> {
-    let (programs, operations) = (report.programs()?, report.operations()?);
+    let programs = report.programs()?;
+    let operations = report.operations()?;
     let mut cycles: BTreeMap<String, f64> = BTreeMap::new();
     for ((id, _), sum) in program_steps(report)? {
         let Some(program) = programs.get(id) else { continue };
@@ -86,17 +87,20 @@ pub fn predict(
     base: &Report,
     changed: &Report,
 ) -> Result<Prediction, ReportError> {
-    let (before, after) = (simulated_cycles(base)?, simulated_cycles(changed)?);
+    let before = simulated_cycles(base)?;
+    let after = simulated_cycles(changed)?;
     let mut operations = Vec::new();
     let mut known: BTreeSet<&str> = BTreeSet::new();
     for operation in &aligned.operations {
         known.insert(&operation.name);
-        let (name, measured) = (operation.name.clone(), operation.measured);
+        let name = operation.name.clone();
+        let measured = operation.measured;
         let simulated = before.get(&name).copied().filter(|cycles| *cycles > 0.0);
         operations.push(match (simulated, after.get(&name)) {
             (Some(before), Some(after)) => {
                 let factor = after / before;
-                let (predicted, basis) = (measured * factor, PredictionBasis::Scaled);
+                let predicted = measured * factor;
+                let basis = PredictionBasis::Scaled;
                 OperationPrediction { name, measured, predicted, factor: Some(factor), basis }
             }
             (Some(_), None) => {
@@ -115,7 +119,8 @@ pub fn predict(
         let is_new = !known.contains(name.as_str()) && !missed.contains(name.as_str());
         if is_new && !before.contains_key(name) {
             let basis = PredictionBasis::Simulated;
-            let (name, predicted) = (name.clone(), *cycles * aligned.repeats);
+            let name = name.clone();
+            let predicted = *cycles * aligned.repeats;
             operations.push(OperationPrediction {
                 name,
                 measured: 0.0,

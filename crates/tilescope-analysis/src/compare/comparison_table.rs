@@ -79,11 +79,7 @@ impl ComparisonRow {
     pub fn values(&self) -> (Option<TableCell>, Option<TableCell>) {
         let Some(per) = self.per else { return (self.source.clone(), self.target.clone()) };
         let (source, target) = per.of_sides();
-        let value = |side: &Option<TableCell>, divisor: u64| {
-            let number = side.as_ref()?.number()?;
-            Some(TableCell::Real(number / divisor as f64))
-        };
-        (value(&self.source, source), value(&self.target, target))
+        (divided(&self.source, source), divided(&self.target, target))
     }
 
     /// Target minus source as a number; a missing side counts as zero. `None` for text.
@@ -92,12 +88,14 @@ impl ComparisonRow {
         match (whole(&self.source), whole(&self.target)) {
             // Cross-multiplied, so that equal shares differ by exactly zero.
             (Some(a), Some(b)) => {
-                let product = |value: i128, divisor: u64| value.saturating_mul(divisor.into());
-                let change = product(b, source).saturating_sub(product(a, target));
+                let own = b.saturating_mul(source.into());
+                let before = a.saturating_mul(target.into());
+                let change = own.saturating_sub(before);
                 Some(change as f64 / (source as f64 * target as f64))
             }
             _ => {
-                let (a, b) = (number(&self.source)?, number(&self.target)?);
+                let a = number(&self.source)?;
+                let b = number(&self.target)?;
                 Some(b / target as f64 - a / source as f64)
             }
         }
@@ -116,14 +114,15 @@ impl ComparisonRow {
         if change == 0.0 {
             return Some(0.0);
         }
-        (source > 0.0).then(|| change / source)
+        if source > 0.0 { Some(change / source) } else { None }
     }
 
     /// The larger of both values; 0 for text.
     pub(crate) fn larger(&self) -> f64 {
-        let side = |side: &Option<TableCell>| number(side).map_or(0.0, f64::abs);
         let (source, target) = self.values();
-        side(&source).max(side(&target))
+        let source = number(&source).map_or(0.0, f64::abs);
+        let target = number(&target).map_or(0.0, f64::abs);
+        source.max(target)
     }
 
     /// True if both reports have the same value.
@@ -183,10 +182,11 @@ impl ComparisonRow {
 
     /// Target minus source, as a table cell.
     pub fn change_cell(&self) -> TableCell {
-        let bytes = |side: &Option<TableCell>| matches!(side, Some(TableCell::Bytes(_)));
         match (self.whole_change(), self.change()) {
             (Some(change), _) if self.per.is_none() => {
-                TableCell::Change { change, bytes: bytes(&self.source) || bytes(&self.target) }
+                let mut sides = [&self.source, &self.target].into_iter().flatten();
+                let bytes = sides.any(|side| matches!(side, TableCell::Bytes(_)));
+                TableCell::Change { change, bytes }
             }
             (_, Some(change)) => TableCell::RealChange(change),
             (_, None) => self.change_text().into(),
@@ -208,6 +208,11 @@ impl ComparisonRow {
 
 fn number(side: &Option<TableCell>) -> Option<f64> {
     side.as_ref().map_or(Some(0.0), TableCell::number)
+}
+
+fn divided(side: &Option<TableCell>, divisor: u64) -> Option<TableCell> {
+    let number = side.as_ref()?.number()?;
+    Some(TableCell::Real(number / divisor as f64))
 }
 
 fn whole(side: &Option<TableCell>) -> Option<i128> {
@@ -274,12 +279,12 @@ impl ComparisonTable {
 
     /// The same with sums of both sides.
     pub(super) fn with_sums(self, zero: TableCell) -> Self {
-        let sum = |side: fn(&ComparisonRow) -> &Option<TableCell>| {
-            let cells = self.rows.iter().filter_map(|row| side(row).as_ref());
-            cells.fold(zero.clone(), |sum, cell| sum.plus(cell).unwrap_or(sum))
-        };
-        let source = sum(|row| &row.source);
-        let target = sum(|row| &row.target);
+        let mut source = zero.clone();
+        let mut target = zero;
+        for row in &self.rows {
+            source = row.source.as_ref().and_then(|cell| source.plus(cell)).unwrap_or(source);
+            target = row.target.as_ref().and_then(|cell| target.plus(cell)).unwrap_or(target);
+        }
         self.with_total(Some(source), Some(target))
     }
 
@@ -340,11 +345,10 @@ impl ComparisonTable {
             return self;
         }
         let rest = self.rows.split_off(rows);
-        let sum = |side: fn(&ComparisonRow) -> &Option<TableCell>| {
-            rest.iter().filter_map(|row| side(row).clone()).reduce(|a, b| a.plus(&b).unwrap_or(a))
-        };
         let name = format!("{} others", grouped(rest.len() as u64));
-        let others = ComparisonRow::new(name, sum(|row| &row.source), sum(|row| &row.target));
+        let source = sum_of(rest.iter().filter_map(|row| row.source.as_ref()));
+        let target = sum_of(rest.iter().filter_map(|row| row.target.as_ref()));
+        let others = ComparisonRow::new(name, source, target);
         let per = rest.first().and_then(|row| row.per);
         self.rows.push(ComparisonRow { per, ..others });
         self
@@ -352,11 +356,12 @@ impl ComparisonTable {
 
     /// The same, the largest change first; ties are resolved by the larger side, then by name.
     pub(crate) fn by_change(mut self) -> Self {
-        let size = |row: &ComparisonRow| row.change().map_or(0.0, f64::abs);
         self.rows.sort_by(|a, b| {
-            let by_size = size(b).total_cmp(&size(a));
-            let by_side = || b.larger().total_cmp(&a.larger());
-            by_size.then_with(by_side).then_with(|| a.name.cmp(&b.name))
+            let [size_a, size_b] = [a, b].map(|row| row.change().map_or(0.0, f64::abs));
+            size_b
+                .total_cmp(&size_a)
+                .then_with(|| b.larger().total_cmp(&a.larger()))
+                .then_with(|| a.name.cmp(&b.name))
         });
         self
     }
@@ -372,6 +377,10 @@ impl ComparisonTable {
     }
 }
 
+fn sum_of<'a>(cells: impl Iterator<Item = &'a TableCell>) -> Option<TableCell> {
+    cells.cloned().reduce(|sum, cell| sum.plus(&cell).unwrap_or(sum))
+}
+
 /// Joins the entries of two lists that have the same key; if several share a key, the k-th is
 /// joined with the k-th. Rows come in the order of keys.
 pub(super) fn pair_by_key<K: Ord, T>(
@@ -385,7 +394,8 @@ pub(super) fn pair_by_key<K: Ord, T>(
     let mut rows = Vec::new();
     for (source, target) in known.into_values() {
         let count = source.len().max(target.len());
-        let (mut source, mut target) = (source.into_iter(), target.into_iter());
+        let mut source = source.into_iter();
+        let mut target = target.into_iter();
         rows.extend((0..count).map(|_| (source.next(), target.next())));
     }
     rows

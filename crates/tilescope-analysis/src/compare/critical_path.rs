@@ -23,25 +23,27 @@ pub(super) fn tables(
 ) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(|report| path_totals(report, None))?;
     let (Some(source), Some(target)) = (source, target) else { return Ok(Vec::new()) };
-    let table = |title, column, parts: fn(&PathTotals) -> Vec<PathPart>| {
-        let things = |side: &PathTotals| {
-            let things = parts(side).into_iter().map(|part| {
+    let dimensions: [PathDimension; 2] =
+        [("Critical path", "Path through", by_operation), ("IPU path", "Path on", by_ipu)];
+    let mut tables = Vec::new();
+    for (title, column, parts) in dimensions {
+        let [of_source, of_target] = [&source, &target].map(|side| {
+            parts(side).into_iter().map(|part| {
                 let thing = ComparedThing::new(&part.name, part.cycles).at(part.place);
                 (part.name, thing)
-            });
-            things.collect::<Vec<_>>()
-        };
-        let total = |side: &PathTotals| Some(TableCell::Count(side.cycles.0));
-        ComparisonTable::paired(title, column, things(&source), things(&target))
-            .with_total(total(&source), total(&target))
-            .per(divisors)
-            .by_change()
-    };
-    Ok(vec![
-        table("Critical path", "Path through", by_operation),
-        table("IPU path", "Path on", by_ipu),
-    ])
+            })
+        });
+        let [source_total, target_total] =
+            [&source, &target].map(|side| Some(TableCell::Count(side.cycles.0)));
+        let table = ComparisonTable::paired(title, column, of_source, of_target)
+            .with_total(source_total, target_total);
+        tables.push(table.per(divisors).by_change());
+    }
+    Ok(tables)
 }
+
+/// Title of a table, title of its column of names, and the parts of the path that are its rows.
+type PathDimension = (&'static str, &'static str, fn(&PathTotals) -> Vec<PathPart>);
 
 fn place(row: &PathRow) -> Option<ViewLocation> {
     match (row.operation, row.program) {

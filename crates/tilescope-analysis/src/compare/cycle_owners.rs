@@ -69,7 +69,8 @@ pub(crate) struct RunCycles {
 pub(crate) fn run_cycles(report: &Report) -> Result<Option<RunCycles>, ReportError> {
     // The kinds of programs of foreign files are known only after their trace is prepared.
     let Some(trace) = report.trace()? else { return Ok(None) };
-    let (programs, operations) = (report.programs()?, report.operations()?);
+    let programs = report.programs()?;
+    let operations = report.operations()?;
     let owners = ProgramOwners { programs: &programs, operations: &operations };
     let mut by_owner: BTreeMap<CycleOwner, Cycles> = BTreeMap::new();
     for lane in (0..trace.lanes().len()).filter_map(|at| trace.lane(at)) {
@@ -82,7 +83,8 @@ pub(crate) fn run_cycles(report: &Report) -> Result<Option<RunCycles>, ReportErr
             *by_owner.entry(owner).or_default() += of.cycles;
         }
     }
-    let (lanes, run) = (trace.lanes().len() as u64, trace.range().length());
+    let lanes = trace.lanes().len() as u64;
+    let run = trace.range().length();
     let busy: Cycles = by_owner.values().copied().sum();
     let idle = (run * lanes).saturating_sub(busy);
     *by_owner.entry(CycleOwner::Idle).or_default() += idle;

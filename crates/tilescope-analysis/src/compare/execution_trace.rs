@@ -1,7 +1,7 @@
 //! The run: its cycles, lane by lane, and the programs that became slower or faster.
 
 use super::comparison_table::{ComparisonRow, ComparisonTable};
-use super::step_alignment::{LanePair, StepAlignment, StepChange, StepChangeSum, activity_cycles};
+use super::step_alignment::{LanePair, StepAlignment, StepChangeSum, activity_cycles};
 use super::{ComparedReports, ViewComparison, WorkDivisors, critical_path};
 use crate::data_table::TableCell;
 use crate::view_location::ViewLocation;
@@ -28,32 +28,41 @@ pub(super) fn activities(
     sides: &ComparedReports<'_>,
     divisors: WorkDivisors,
 ) -> Result<ComparisonTable, ReportError> {
-    let cycles = |report: &Report| match report.trace()? {
-        Some(trace) => Ok(Some((activity_cycles(&trace)?, trace.lanes().len()))),
-        None => Ok(None),
-    };
-    let (source, target) = sides.both(cycles)?;
-    let known = source.iter().chain(&target).next();
-    let names = known.into_iter().flat_map(|(values, _)| values).map(|(name, _)| *name);
-    let row = |(at, name): (usize, &str)| {
-        let cell = |side: &Option<LaneActivities>| {
-            side.as_ref().map(|(values, _)| TableCell::Count(values[at].1.0))
-        };
-        ComparisonRow::new(name.replace('_', " "), cell(&source), cell(&target))
-    };
-    let rows: Vec<ComparisonRow> = names.enumerate().map(row).collect();
-    let sum = |side: &Option<LaneActivities>| {
-        let values = side.as_ref().map(|(values, _)| values.iter().map(|value| value.1.0));
-        values.map(|values| TableCell::Count(values.sum()))
-    };
-    let lanes = |side: &Option<LaneActivities>| side.as_ref().map_or(1, |(_, lanes)| *lanes);
+    let (source, target) = sides.both(LaneActivities::read)?;
+    let mut rows = Vec::new();
+    if let Some(known) = source.as_ref().or(target.as_ref()) {
+        for (at, (name, _)) in known.cycles.iter().enumerate() {
+            let [source, target] = [&source, &target]
+                .map(|side| side.as_ref().map(|side| TableCell::Count(side.cycles[at].1.0)));
+            rows.push(ComparisonRow::new(name.replace('_', " "), source, target));
+        }
+    }
+    let [source_total, target_total] =
+        [&source, &target].map(|side| side.as_ref().map(LaneActivities::total));
+    let [source_lanes, target_lanes] =
+        [&source, &target].map(|side| side.as_ref().map_or(1, |side| side.lanes));
     let table =
-        ComparisonTable::new("Activities", "Activity", rows).with_total(sum(&source), sum(&target));
-    Ok(table.per(divisors.over_lanes(lanes(&source), lanes(&target))).by_change())
+        ComparisonTable::new("Activities", "Activity", rows).with_total(source_total, target_total);
+    Ok(table.per(divisors.over_lanes(source_lanes, target_lanes)).by_change())
 }
 
 /// Cycles of all lanes by activity, and the number of lanes.
-type LaneActivities = (Vec<(&'static str, Cycles)>, usize);
+struct LaneActivities {
+    cycles: Vec<(&'static str, Cycles)>,
+    lanes: usize,
+}
+
+impl LaneActivities {
+    /// `None` if the program was not executed.
+    fn read(report: &Report) -> Result<Option<Self>, ReportError> {
+        let Some(trace) = report.trace()? else { return Ok(None) };
+        Ok(Some(Self { cycles: activity_cycles(&trace)?, lanes: trace.lanes().len() }))
+    }
+
+    fn total(&self) -> TableCell {
+        TableCell::Count(self.cycles.iter().map(|(_, cycles)| cycles.0).sum())
+    }
+}
 
 /// Cycles of programs as a mean over lanes, the largest difference first: all programs and idle
 /// time together are the run.
@@ -67,8 +76,9 @@ pub(super) fn changes(steps: &StepAlignment, divisors: WorkDivisors) -> Comparis
 
 /// The mean over the lanes of each side.
 pub(super) fn over_lanes(steps: &StepAlignment, divisors: WorkDivisors) -> WorkDivisors {
-    let lanes = |side: fn(&LanePair) -> bool| steps.lanes.iter().filter(|lane| side(lane)).count();
-    divisors.over_lanes(lanes(|lane| lane.source.is_some()), lanes(|lane| lane.target.is_some()))
+    let source = steps.lanes.iter().filter(|lane| lane.source.is_some()).count();
+    let target = steps.lanes.iter().filter(|lane| lane.target.is_some()).count();
+    divisors.over_lanes(source, target)
 }
 
 /// Number of executions of programs, on all lanes.
@@ -80,16 +90,19 @@ fn executions(steps: &StepAlignment, divisors: WorkDivisors) -> ComparisonTable 
 }
 
 fn change_rows(steps: &StepAlignment, value: fn(StepChangeSum) -> u64) -> Vec<ComparisonRow> {
-    let cell = |sum: StepChangeSum| {
-        let present = sum.steps > 0 || sum.cycles > Cycles::ZERO;
-        present.then(|| TableCell::Count(value(sum)))
-    };
-    let row = |change: &StepChange| ComparisonRow {
-        source_place: place(change.source),
-        target_place: place(change.target),
-        ..ComparisonRow::new(change.name.clone(), cell(change.source), cell(change.target))
-    };
-    steps.changes.iter().map(row).collect()
+    let mut rows = Vec::with_capacity(steps.changes.len());
+    for change in &steps.changes {
+        let [source, target] = [change.source, change.target].map(|sum| {
+            let is_present = sum.steps > 0 || sum.cycles > Cycles::ZERO;
+            if is_present { Some(TableCell::Count(value(sum))) } else { None }
+        });
+        rows.push(ComparisonRow {
+            source_place: place(change.source),
+            target_place: place(change.target),
+            ..ComparisonRow::new(change.name.clone(), source, target)
+        });
+    }
+    rows
 }
 
 fn place(sum: StepChangeSum) -> Option<ViewLocation> {
@@ -103,18 +116,14 @@ fn place(sum: StepChangeSum) -> Option<ViewLocation> {
 
 /// Length of each lane, from the first start to the last end of its steps.
 fn lanes(steps: &StepAlignment, divisors: WorkDivisors) -> ComparisonTable {
-    let rows = steps.lanes.iter().map(|lane| {
+    let mut rows = Vec::with_capacity(steps.lanes.len());
+    for lane in &steps.lanes {
         let beside = if lane.sub_lane > 0 { ", I/O tiles" } else { "" };
-        let cell = |side: Option<tilescope_report::trace::LaneInfo>| {
-            side.map(|info| TableCell::Count(info.range.length().0))
-        };
-        ComparisonRow::new(
-            format!("IPU {}{beside}", lane.ipu),
-            cell(lane.source),
-            cell(lane.target),
-        )
-    });
-    ComparisonTable::new("Lanes", "Length of", rows.collect()).per(divisors)
+        let [source, target] = [lane.source, lane.target]
+            .map(|side| side.map(|info| TableCell::Count(info.range.length().0)));
+        rows.push(ComparisonRow::new(format!("IPU {}{beside}", lane.ipu), source, target));
+    }
+    ComparisonTable::new("Lanes", "Length of", rows).per(divisors)
 }
 
 /// Cycles by which the target falls behind the source over a stretch of the source.

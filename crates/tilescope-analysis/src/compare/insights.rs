@@ -16,7 +16,9 @@ pub(super) fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>
             (of.rule, thing)
         })
     };
-    let (mut appeared, mut vanished, mut stayed) = (Vec::new(), Vec::new(), Vec::new());
+    let mut appeared = Vec::new();
+    let mut vanished = Vec::new();
+    let mut stayed = Vec::new();
     for (source, target) in pair_by_key(ruled(source), ruled(target)) {
         let list = match (&source, &target) {
             (None, _) => &mut appeared,

@@ -68,6 +68,8 @@ fn push_row(text: &mut String, row: &ComparisonRow, name: &str) {
     let cell =
         |side: Option<TableCell>| side.map_or_else(|| "—".to_owned(), |of| escaped(&of.text()));
     let (source, target) = row.values();
-    let (source, target, change) = (cell(source), cell(target), escaped(&row.change_text()));
+    let source = cell(source);
+    let target = cell(target);
+    let change = escaped(&row.change_text());
     let _ = writeln!(text, "| {name} | {source} | {target} | {change} |");
 }

@@ -72,7 +72,8 @@ impl WorkNormalization {
     /// # Errors
     /// Parts of the files that cannot be read.
     pub fn read(source: &Report, target: &Report, asked: WorkUnit) -> Result<Self, ReportError> {
-        let (source, target) = (run_work(source)?, run_work(target)?);
+        let source = run_work(source)?;
+        let target = run_work(target)?;
         let silent = match (asked.count(source), asked.count(target)) {
             (Some(_), Some(_)) => None,
             (None, Some(_)) => Some("the source does"),

@@ -3,7 +3,7 @@
 use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::cycle_owners::{CycleOwner, ProgramOwners};
 use super::execution_trace::{activities, changes, over_lanes};
-use super::step_alignment::{StepAlignment, StepChange, StepChangeKind, StepChangeSum};
+use super::step_alignment::{StepAlignment, StepChange, StepChangeKind};
 use super::{
     ComparedReports, WorkDivisors, WorkNormalization, critical_path, insights, side_titles, summary,
 };
@@ -125,11 +125,7 @@ fn setting(key: &str) -> &str {
 
 /// States whether the target became faster or slower, and whether it takes more memory.
 fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String {
-    let row = |name: &str| {
-        let mut named = result.rows.iter().filter(|row| row.name.starts_with(name));
-        named.next().filter(|row| row.source.is_some() || row.target.is_some())
-    };
-    let time = match row("Cycles") {
+    let time = match row_named(result, "Cycles") {
         None => "Neither report was executed.".to_owned(),
         Some(row) if row.source.is_none() => "Only the target was executed.".to_owned(),
         Some(row) if row.target.is_none() => "Only the source was executed.".to_owned(),
@@ -139,13 +135,15 @@ fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String
         }
     };
     let unsure = distinction.map(|distinction| format!(" {}", doubt(distinction)));
-    let memory = row("Fullest tile").map(|row| {
+    let memory = row_named(result, "Fullest tile").map(|row| {
         let words = comparison_words(row, "Its fullest tile holds", "bytes");
         format!(" {words}")
     });
-    let over = row("Tiles out of memory").and_then(|row| row.target.as_ref()?.number());
+    let over = row_named(result, "Tiles out of memory");
+    let over = over.and_then(|row| row.target.as_ref()?.number());
     let over = over.filter(|tiles| *tiles > 0.0).map(|_| " It does not fit in memory.".to_owned());
-    let fit = row("Fits in memory").and_then(|row| row.target.as_ref().map(TableCell::text));
+    let fit = row_named(result, "Fits in memory");
+    let fit = fit.and_then(|row| row.target.as_ref().map(TableCell::text));
     let over = match fit {
         Some(fit) if fit.ends_with("uncertain") => Some(format!(" In memory: {fit}.")),
         _ => over,
@@ -153,35 +151,42 @@ fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String
     [Some(time), unsure, memory, over].into_iter().flatten().collect()
 }
 
+/// The first row whose name starts with `name`, if it has a value.
+fn row_named<'a>(table: &'a ComparisonTable, name: &str) -> Option<&'a ComparisonRow> {
+    let row = table.rows.iter().find(|row| row.name.starts_with(name))?;
+    if row.source.is_some() || row.target.is_some() { Some(row) } else { None }
+}
+
 /// States whether a difference of cycles exceeds the error of the model.
 fn doubt(Distinction { change, distinguishable, one_program }: Distinction) -> String {
-    let percent = |share: f64| format!("{:+.1} %", share * 100.0);
-    let [low, high] = [change.low, change.high].map(percent);
+    let [low, high] = [change.low, change.high].map(|share| format!("{:+.1} %", share * 100.0));
     let errors = if one_program {
         "the errors of the model"
     } else {
         "the errors of the model, which two different programs have each for itself"
     };
     let band = format!("with {errors}, {low} to {high} in nine of ten cases");
-    match distinguishable {
-        true => format!("The difference is clear: {band}."),
-        false => format!("The difference is not distinguishable: {band}."),
+    if distinguishable {
+        format!("The difference is clear: {band}.")
+    } else {
+        format!("The difference is not distinguishable: {band}.")
     }
 }
 
 /// `The target takes 3.20 % fewer cycles per sample: 12,097.31, not 12,497.50.`
 fn comparison_words(row: &ComparisonRow, subject: &str, what: &str) -> String {
     let (source, target) = row.values();
-    let text = |cell: Option<TableCell>| {
-        cell.as_ref().map_or_else(|| "none".to_owned(), TableCell::text).replace(" B", "")
-    };
+    let [source, target] = [source, target].map(|cell| match cell {
+        Some(cell) => cell.text().replace(" B", ""),
+        None => "none".to_owned(),
+    });
     let (more, fewer) = if what == "bytes" { ("more", "less") } else { ("more", "fewer") };
     match (row.change(), row.share()) {
-        (Some(0.0) | None, _) => format!("{subject} as many {what}: {}.", text(source)),
+        (Some(0.0) | None, _) => format!("{subject} as many {what}: {source}."),
         (Some(change), share) => {
             let way = if change > 0.0 { more } else { fewer };
             let share = share.map_or_else(String::new, |s| format!("{:.2} % ", s.abs() * 100.0));
-            format!("{subject} {share}{way} {what}: {}, not {}.", text(target), text(source))
+            format!("{subject} {share}{way} {what}: {target}, not {source}.")
         }
     }
 }
@@ -217,9 +222,8 @@ fn operations(
             }
             StepChangeKind::Idle => ((CycleOwner::Idle, None), (CycleOwner::Idle, None)),
         };
-        let here = |sum: &StepChangeSum| sum.steps > 0 || sum.cycles.0 > 0;
         for (at, (sum, (owner, operation))) in [(a, of_a), (b, of_b)].into_iter().enumerate() {
-            if !here(sum) {
+            if sum.steps == 0 && sum.cycles.0 == 0 {
                 continue;
             }
             let known = cycles.entry(owner).or_default();
@@ -228,24 +232,19 @@ fn operations(
             known.operations[at] = known.operations[at].or(operation);
         }
     }
-    let place = |operation: Option<OperationId>| {
-        Some(ViewLocation { operation: Some(operation?), ..ViewLocation::view("operations") })
-    };
-    let row = |(owner, of): (CycleOwner, OwnedCycles)| ComparisonRow {
-        source_place: place(of.operations[0]),
-        target_place: place(of.operations[1]),
-        ..ComparisonRow::new(
-            owner.name(),
-            of.source.map(TableCell::Count),
-            of.target.map(TableCell::Count),
-        )
-    };
+    let mut rows = Vec::with_capacity(cycles.len());
+    for (owner, of) in cycles {
+        let [source_place, target_place] = of.operations.map(|operation| {
+            let operation = Some(operation?);
+            Some(ViewLocation { operation, ..ViewLocation::view("operations") })
+        });
+        let source = of.source.map(TableCell::Count);
+        let target = of.target.map(TableCell::Count);
+        let row = ComparisonRow::new(owner.name(), source, target);
+        rows.push(ComparisonRow { source_place, target_place, ..row });
+    }
     let (whole_source, whole_target) = steps.lane_cycles;
-    let table =
-        ComparisonTable::new("Operations", "Cycles of", cycles.into_iter().map(row).collect())
-            .with_total(
-                Some(TableCell::Count(whole_source.0)),
-                Some(TableCell::Count(whole_target.0)),
-            );
+    let table = ComparisonTable::new("Operations", "Cycles of", rows)
+        .with_total(Some(TableCell::Count(whole_source.0)), Some(TableCell::Count(whole_target.0)));
     Ok(table.per(over_lanes(steps, divisors)).by_change())
 }

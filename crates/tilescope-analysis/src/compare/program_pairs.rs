@@ -38,12 +38,14 @@ impl ProgramPairs {
     /// # Errors
     /// Parts of the files that cannot be read.
     pub(crate) fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
-        let (source, target) = (source.programs()?, target.programs()?);
+        let source = source.programs()?;
+        let target = target.programs()?;
         Ok(Self::new(&source, &target))
     }
 
     pub(crate) fn new(source: &ProgramNodeTable, target: &ProgramNodeTable) -> Self {
-        let (a, b) = (in_order(source), in_order(target));
+        let a = in_order(source);
+        let b = in_order(target);
         let mut partner = vec![None; a.len()];
         let mut taken = vec![false; b.len()];
         // First with IPUs as part of the identity, then without, for programs that moved to another

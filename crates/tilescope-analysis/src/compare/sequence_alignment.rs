@@ -60,7 +60,8 @@ impl SequenceAligner<'_> {
             self.pairs.push((a as u32, b as u32));
             (a, b) = (a + 1, b + 1);
         }
-        let (mut stop_a, mut stop_b) = (end_a, end_b);
+        let mut stop_a = end_a;
+        let mut stop_b = end_b;
         while a < stop_a && b < stop_b && self.a[stop_a - 1] == self.b[stop_b - 1] {
             (stop_a, stop_b) = (stop_a - 1, stop_b - 1);
         }
@@ -79,7 +80,8 @@ impl SequenceAligner<'_> {
         if chain.is_empty() {
             chain = self.chain(a, b, false);
         }
-        let (mut from_a, mut from_b) = (a.0, b.0);
+        let mut from_a = a.0;
+        let mut from_b = b.0;
         for (at_a, at_b) in chain {
             if depth < MAX_DEPTH {
                 self.part((from_a, at_a as usize), (from_b, at_b as usize), depth + 1);
@@ -124,7 +126,8 @@ impl SequenceAligner<'_> {
 
     /// The longest common subsequence, by dynamic programming.
     fn exact(&mut self, a: SequenceRange, b: SequenceRange) {
-        let (rows, columns) = (&self.a[a.0..a.1], &self.b[b.0..b.1]);
+        let rows = &self.a[a.0..a.1];
+        let columns = &self.b[b.0..b.1];
         let mut best = Array2::<u32>::zeros((rows.len() + 1, columns.len() + 1));
         for row in (0..rows.len()).rev() {
             for column in (0..columns.len()).rev() {
@@ -135,7 +138,8 @@ impl SequenceAligner<'_> {
                 };
             }
         }
-        let (mut row, mut column) = (0, 0);
+        let mut row = 0;
+        let mut column = 0;
         while row < rows.len() && column < columns.len() {
             if rows[row] == columns[column] {
                 self.pairs.push(((a.0 + row) as u32, (b.0 + column) as u32));

@@ -132,14 +132,22 @@ impl LanePair {
     pub fn to_target(&self, position: u64) -> Option<u64> {
         let at = self.runs.partition_point(|run| run.source <= position).checked_sub(1)?;
         let run = self.runs[at];
-        (position < run.source + run.count).then(|| run.target + (position - run.source))
+        if position < run.source + run.count {
+            Some(run.target + (position - run.source))
+        } else {
+            None
+        }
     }
 
     /// Position in the source of a step of the target.
     pub fn to_source(&self, position: u64) -> Option<u64> {
         let at = self.runs.partition_point(|run| run.target <= position).checked_sub(1)?;
         let run = self.runs[at];
-        (position < run.target + run.count).then(|| run.source + (position - run.target))
+        if position < run.target + run.count {
+            Some(run.source + (position - run.target))
+        } else {
+            None
+        }
     }
 
     /// Number of steps that are in both lanes.
@@ -194,26 +202,25 @@ impl StepAlignment {
         }
         let run = (a.range().length(), b.range().length());
         let lane_cycles = (run.0 * a.lanes().len() as u64, run.1 * b.lanes().len() as u64);
-        let busy = |side: fn(&(SideSum, SideSum)) -> SideSum| -> Cycles {
-            sums.values().map(|sums| side(sums).cycles).sum()
-        };
-        let idle = |cycles: Cycles, busy: Cycles| SideSum {
-            cycles: cycles.saturating_sub(busy),
-            ..SideSum::default()
-        };
-        let idle = (idle(lane_cycles.0, busy(|s| s.0)), idle(lane_cycles.1, busy(|s| s.1)));
-        sums.insert(StepChangeKind::Idle, idle);
+        let mut idle = lane_cycles;
+        for (source, target) in sums.values() {
+            idle.0 = idle.0.saturating_sub(source.cycles);
+            idle.1 = idle.1.saturating_sub(target.cycles);
+        }
+        let idle_source = SideSum { cycles: idle.0, ..SideSum::default() };
+        let idle_target = SideSum { cycles: idle.1, ..SideSum::default() };
+        sums.insert(StepChangeKind::Idle, (idle_source, idle_target));
         let names =
             StepChangeNames { pairs, programs: (&*source.programs()?, &*target.programs()?) };
-        let change = |(what, (source, target)): (StepChangeKind, (SideSum, SideSum))| {
-            let (source, target) = (source.located(&a)?, target.located(&b)?);
-            Ok(StepChange { what, name: names.name_of(what), source, target })
-        };
-        let mut changes: Vec<StepChange> =
-            sums.into_iter().map(change).collect::<Result<_, ReportError>>()?;
+        let mut changes = Vec::new();
+        for (what, (source, target)) in sums {
+            let source = source.located(&a)?;
+            let target = target.located(&b)?;
+            changes.push(StepChange { what, name: names.name_of(what), source, target });
+        }
         changes.sort_by(|a, b| {
-            let size = |change: &StepChange| change.cycles().unsigned_abs();
-            size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name)).then(a.what.cmp(&b.what))
+            let [size_a, size_b] = [a, b].map(|change| change.cycles().unsigned_abs());
+            size_b.cmp(&size_a).then_with(|| a.name.cmp(&b.name)).then(a.what.cmp(&b.what))
         });
         Ok(Some(Self { lanes, changes, run, lane_cycles }))
     }
@@ -297,7 +304,8 @@ impl AlignedLaneSide {
 
 impl StepAligner<'_> {
     fn lane(&self, (ipu, sub_lane): (IpuId, u8)) -> Result<AlignedLane, ReportError> {
-        let (a, b) = (self.traces.0.lane_of(ipu, sub_lane), self.traces.1.lane_of(ipu, sub_lane));
+        let a = self.traces.0.lane_of(ipu, sub_lane);
+        let b = self.traces.1.lane_of(ipu, sub_lane);
         let source = AlignedLaneSide::read(a, self.limits.0, |id| self.pairs.place_of_source(id))?;
         let target = AlignedLaneSide::read(b, self.limits.1, |id| self.pairs.place_of_target(id))?;
         let pairs = align(&numbers(&source.whats), &numbers(&target.whats));
@@ -311,20 +319,20 @@ impl StepAligner<'_> {
         // Links lead to the executions that differ most, or to the first ones if none differ.
         let mut most: BTreeMap<StepChangeKind, (Cycles, u32, u32)> = BTreeMap::new();
         for (at_a, at_b) in &pairs {
-            let (step_a, step_b) = (&source.steps[*at_a as usize], &target.steps[*at_b as usize]);
+            let step_a = &source.steps[*at_a as usize];
+            let step_b = &target.steps[*at_b as usize];
             let apart = step_a.range.length().abs_diff(step_b.range.length());
             let known = most.entry(source.whats[*at_a as usize]).or_insert((apart, *at_a, *at_b));
             if apart > known.0 {
                 *known = (apart, *at_a, *at_b);
             }
         }
-        let spot = |step: &LaneStep| {
-            Some(StepSpot::Read(ComparedStepLocation { ipu, sub_lane, step: *step }))
-        };
         for (what, (_, at_a, at_b)) in most {
             let sum = sums.entry(what).or_default();
-            sum.0.spot = spot(&source.steps[at_a as usize]);
-            sum.1.spot = spot(&target.steps[at_b as usize]);
+            let step = source.steps[at_a as usize];
+            sum.0.spot = Some(StepSpot::Read(ComparedStepLocation { ipu, sub_lane, step }));
+            let step = target.steps[at_b as usize];
+            sum.1.spot = Some(StepSpot::Read(ComparedStepLocation { ipu, sub_lane, step }));
         }
         let runs = runs(&pairs);
         let lane = LanePair { ipu, sub_lane, source: source.info, target: target.info, runs };
@@ -335,13 +343,13 @@ impl StepAligner<'_> {
 /// Numbers for the aligner, equal for the same subject in both reports.
 fn numbers(whats: &[StepChangeKind]) -> Vec<u32> {
     const KINDS: u32 = ProgramKind::ALL.len() as u32;
-    let number = |what: &StepChangeKind| match what {
+    let numbers = whats.iter().map(|what| match what {
         StepChangeKind::Program(place) => KINDS + place,
         StepChangeKind::Kind(kind) => *kind as u32,
         // Idle time is not a step.
         StepChangeKind::Idle => 0,
-    };
-    whats.iter().map(number).collect()
+    });
+    numbers.collect()
 }
 
 fn runs(pairs: &[(u32, u32)]) -> Vec<MatchedStepRun> {

@@ -3,9 +3,8 @@
 use super::comparison_table::{ComparedThing, ComparisonRow, ComparisonTable};
 use super::{ComparedReports, ViewComparison, WorkDivisors};
 use crate::data_table::TableCell;
-use crate::summary::{ExecutionSummary, MemorySummary, ReportSummary, summary};
-use tilescope_report::ReportError;
-use tilescope_report::units::Bytes;
+use crate::summary::{ReportSummary, summary};
+use tilescope_report::{Report, ReportError};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "summary", tables };
 
@@ -26,16 +25,16 @@ pub(super) fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>
         (ENERGY_AND_COST, energy_and_cost),
         ("Execution", execution),
     ];
-    let table = |(title, values): SummarySection| {
-        let rows = values(&source).into_iter().zip(values(&target));
-        let rows = rows.map(|((name, a), (_, b))| ComparisonRow::new(name, a, b));
-        ComparisonTable::new(
-            title,
-            "Figure",
-            rows.filter(|row| row != &ComparisonRow::named(&row.name)).collect(),
-        )
-    };
-    let mut tables: Vec<ComparisonTable> = parts.into_iter().map(table).collect();
+    let mut tables: Vec<ComparisonTable> = Vec::new();
+    for (title, values) in parts {
+        let mut rows = Vec::new();
+        for ((name, source), (_, target)) in values(&source).into_iter().zip(values(&target)) {
+            if source.is_some() || target.is_some() {
+                rows.push(ComparisonRow::new(name, source, target));
+            }
+        }
+        tables.push(ComparisonTable::new(title, "Figure", rows));
+    }
     if let Some(costs) = tables.iter_mut().find(|table| table.title == ENERGY_AND_COST) {
         *costs = like_costs(std::mem::take(costs));
     }
@@ -59,13 +58,6 @@ fn of_work(row: ComparisonRow, divisors: WorkDivisors) -> ComparisonRow {
     let row = row.per(divisors);
     let name = row.per.map(|per| format!("{} {}", row.name, per.words()));
     ComparisonRow { name: name.unwrap_or_else(|| row.name.clone()), ..row }
-}
-
-impl ComparisonRow {
-    /// Creates a row without values.
-    fn named(name: &str) -> Self {
-        Self::new(name, None, None)
-    }
 }
 
 fn count(value: impl Into<u64>) -> Option<TableCell> {
@@ -100,14 +92,12 @@ fn graph(of: &ReportSummary) -> Vec<SummaryFigure> {
 fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
     let memory = of.memory.as_ref();
     let fit = memory.map(|memory| memory.fit);
-    let bytes =
-        |value: fn(&MemorySummary) -> Bytes| memory.map(|memory| TableCell::Bytes(value(memory)));
     vec![
-        ("Including gaps", bytes(|memory| memory.total_including_gaps)),
-        ("Excluding gaps", bytes(|memory| memory.total_excluding_gaps)),
-        ("Always live", bytes(|memory| memory.always_live)),
-        ("Peak of the rest", bytes(|memory| memory.peak_not_always_live)),
-        ("Fullest tile", bytes(|memory| memory.max_tile_including_gaps)),
+        ("Including gaps", memory.map(|memory| memory.total_including_gaps.into())),
+        ("Excluding gaps", memory.map(|memory| memory.total_excluding_gaps.into())),
+        ("Always live", memory.map(|memory| memory.always_live.into())),
+        ("Peak of the rest", memory.map(|memory| memory.peak_not_always_live.into())),
+        ("Fullest tile", memory.map(|memory| memory.max_tile_including_gaps.into())),
         ("Tiles out of memory", memory.and_then(|memory| count(memory.out_of_memory_tiles))),
         ("Fits in memory", fit.map(|fit| TableCell::Text(fit.words().to_owned()))),
     ]
@@ -115,14 +105,16 @@ fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
 
 /// Energy and cost per million samples, so that runs of any length can be compared.
 fn energy_and_cost(of: &ReportSummary) -> Vec<SummaryFigure> {
-    let real = |value: Option<f64>| value.map(TableCell::Real);
-    let (energy, cost) = (of.energy.as_ref(), of.cost.as_ref());
+    let energy = of.energy.as_ref();
+    let joules = energy.and_then(|energy| energy.joules_per_million_samples);
+    let cost = of.cost.as_ref();
+    let money = cost.and_then(|cost| cost.per_million_samples);
     vec![
-        ("Watts", real(energy.map(|energy| energy.watts))),
-        ("Joules per million samples", real(energy.and_then(|of| of.joules_per_million_samples))),
+        ("Watts", energy.map(|energy| TableCell::Real(energy.watts))),
+        ("Joules per million samples", joules.map(TableCell::Real)),
         (CURRENCY, cost.map(|cost| TableCell::Text(cost.currency.clone()))),
-        (MONEY[0], real(cost.map(|cost| cost.per_hour))),
-        (MONEY[1], real(cost.and_then(|cost| cost.per_million_samples))),
+        (MONEY[0], cost.map(|cost| TableCell::Real(cost.per_hour))),
+        (MONEY[1], money.map(TableCell::Real)),
     ]
 }
 
@@ -134,35 +126,41 @@ const MONEY: [&str; 2] = ["Price per hour", "Cost per million samples"];
 fn like_costs(table: ComparisonTable) -> ComparisonTable {
     let currencies = table.rows.iter().find(|row| row.name == CURRENCY);
     let currencies_differ = currencies.is_some_and(|row| !row.is_same());
-    let words = |cell: Option<TableCell>| {
-        Some(TableCell::Text(cell.map_or_else(|| "not known".to_owned(), |cell| cell.text())))
-    };
-    let row = |row: ComparisonRow| {
+    let mut rows = Vec::with_capacity(table.rows.len());
+    for row in table.rows {
         let unlike = currencies_differ && MONEY.contains(&row.name.as_str());
-        match unlike || row.source.is_none() || row.target.is_none() {
-            true => ComparisonRow::new(row.name, words(row.source), words(row.target)),
-            false => row,
+        if unlike || row.source.is_none() || row.target.is_none() {
+            rows.push(ComparisonRow::new(row.name, as_text(row.source), as_text(row.target)));
+        } else {
+            rows.push(row);
         }
-    };
-    ComparisonTable { rows: table.rows.into_iter().map(row).collect(), ..table }
+    }
+    ComparisonTable { rows, ..table }
+}
+
+fn as_text(cell: Option<TableCell>) -> Option<TableCell> {
+    let text = cell.map_or_else(|| "not known".to_owned(), |cell| cell.text());
+    Some(TableCell::Text(text))
 }
 
 fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {
-    let value =
-        |of_run: fn(&ExecutionSummary) -> Option<TableCell>| of.execution.as_ref().and_then(of_run);
+    let run = of.execution.as_ref();
+    let samples = run.and_then(|run| run.samples);
+    let rate = run.and_then(|run| run.samples_per_second);
+    let steps = run.map(|run| run.ipus.iter().map(|ipu| ipu.steps).sum::<u64>());
     let band = of.confidence.and_then(|confidence| confidence.samples_per_second);
     vec![
-        ("Cycles", value(|run| count(run.total_cycles.0))),
-        ("Seconds", value(|run| Some(TableCell::Real(run.seconds)))),
-        ("Samples", value(|run| run.samples.and_then(count))),
-        ("Samples per second", value(|run| run.samples_per_second.map(TableCell::Real))),
+        ("Cycles", run.and_then(|run| count(run.total_cycles.0))),
+        ("Seconds", run.map(|run| TableCell::Real(run.seconds))),
+        ("Samples", samples.and_then(count)),
+        ("Samples per second", rate.map(TableCell::Real)),
         ("Samples per second, low", band.map(|band| TableCell::Real(band.low()))),
         ("Samples per second, high", band.map(|band| TableCell::Real(band.high()))),
         (
             "Utilisation of peak",
             of.limits.as_ref().and_then(|of| of.utilisation.map(TableCell::Share)),
         ),
-        ("Steps", value(|run| count(run.ipus.iter().map(|ipu| ipu.steps).sum::<u64>()))),
+        ("Steps", steps.and_then(count)),
     ]
 }
 
@@ -174,23 +172,23 @@ fn options(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> 
 
 /// Settings of the specs that the reports were made from, key by key.
 fn spec(sides: &ComparedReports<'_>) -> ComparisonTable {
-    let keys = |report: &tilescope_report::Report| {
-        let parsed = report.spec().and_then(|text| text.parse::<toml::Table>().ok());
-        let sections = parsed.unwrap_or_default();
-        let mut keys = Vec::new();
-        for (section, values) in &sections {
-            match values.as_table() {
-                Some(values) => keys.extend(
-                    values
-                        .iter()
-                        .map(|(key, value)| (format!("{section}.{key}"), value.to_string())),
-                ),
-                None => keys.push((section.clone(), values.to_string())),
+    key_value_table("Spec", "Key", spec_keys(sides.source), spec_keys(sides.target))
+}
+
+fn spec_keys(report: &Report) -> Vec<(String, String)> {
+    let parsed = report.spec().and_then(|text| text.parse::<toml::Table>().ok());
+    let mut keys = Vec::new();
+    for (section, values) in parsed.unwrap_or_default() {
+        match values.as_table() {
+            Some(values) => {
+                for (key, value) in values {
+                    keys.push((format!("{section}.{key}"), value.to_string()));
+                }
             }
+            None => keys.push((section, values.to_string())),
         }
-        keys
-    };
-    key_value_table("Spec", "Key", keys(sides.source), keys(sides.target))
+    }
+    keys
 }
 
 /// Keys with their values as text, those that differ first.
@@ -200,8 +198,9 @@ fn key_value_table(
     source: Vec<(String, String)>,
     target: Vec<(String, String)>,
 ) -> ComparisonTable {
-    let thing = |(key, value): (String, String)| (key.clone(), ComparedThing::new(key, value));
-    let [source, target] = [source, target].map(|side| side.into_iter().map(thing));
+    let [source, target] = [source, target].map(|side| {
+        side.into_iter().map(|(key, value)| (key.clone(), ComparedThing::new(key, value)))
+    });
     let mut table = ComparisonTable::paired(title, column, source, target);
     table.rows.sort_by_key(ComparisonRow::is_same);
     table

@@ -26,7 +26,8 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     for topic in TOPICS {
         for figure in topic.figures {
             let (source, target) = sides.both(figure.read)?;
-            let (source, target) = (bars(&source), bars(&target));
+            let source = bars(&source);
+            let target = bars(&target);
             if !source.is_empty() || !target.is_empty() {
                 tables.push(compared(figure.about, (source, target), per));
             }
@@ -49,7 +50,8 @@ fn compared(
     let mut rows = Vec::new();
     for (source, target) in pair_by_key(by_name(source), by_name(target)) {
         let Some(any) = source.as_ref().or(target.as_ref()) else { continue };
-        let (name, of_run) = (any.name.clone(), any.of_run);
+        let name = any.name.clone();
+        let of_run = any.of_run;
         let row = ComparisonRow::new(name, source.map(|of| of.value), target.map(|of| of.value));
         rows.push(if of_run { row.per(per) } else { row });
     }

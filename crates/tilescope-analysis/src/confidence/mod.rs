@@ -137,6 +137,14 @@ struct ErrorSource {
     has: [bool; STEP_SOURCES.len()],
 }
 
+impl ErrorSource {
+    /// The errors of programs without an operation; `None` without a band for them.
+    fn without_operation(band: Option<usize>, is_of_host: bool) -> Option<Self> {
+        let has = STEP_SOURCES.map(|source| is_of_host && source == ProgramErrorSource::Host);
+        Some(Self { band: band?, work: 0, has })
+    }
+}
+
 /// Cycles of the compute tiles of an IPU by program.
 pub type LaneCycles = Vec<(Option<ProgramId>, ProgramKind, Cycles)>;
 
@@ -158,7 +166,10 @@ impl ErrorProneRun<'_> {
         let costs = RunCosts::new(self)?;
         let mut of_parts = costs.errors.clone();
         of_parts.retain(|error| error.source != ProgramErrorSource::Program);
-        (of_parts.len() < costs.errors.len()).then(|| RunFactors {
+        if of_parts.len() == costs.errors.len() {
+            return None;
+        }
+        Some(RunFactors {
             parts: middle_of(costs.draws(&of_parts)),
             program: middle_of(costs.draws(&costs.errors)),
         })
@@ -203,8 +214,9 @@ impl RunFactors {
 /// The bounds that hold nine tenths of [`DRAWS`] values.
 fn middle_of(mut draws: Vec<f64>) -> FactorBand {
     draws.sort_by(f64::total_cmp);
-    let at = |index: usize| draws.get(index).copied().unwrap_or(1.0);
-    FactorBand { low: at(OUTSIDE), high: at(DRAWS - 1 - OUTSIDE) }
+    let low = draws.get(OUTSIDE).copied().unwrap_or(1.0);
+    let high = draws.get(DRAWS - 1 - OUTSIDE).copied().unwrap_or(1.0);
+    FactorBand { low, high }
 }
 
 /// The parts of the time of a run.
@@ -258,7 +270,8 @@ impl RunCosts {
         let Some(trace) = report.trace()?.filter(|_| !bands.is_empty()) else { return Ok(None) };
         let lanes = lanes(&trace)?;
         let lanes: Vec<LaneCycles> = lanes.iter().map(|lane| lane_cycles(lane)).collect();
-        let (programs, operations) = (report.programs()?, report.operations()?);
+        let programs = report.programs()?;
+        let operations = report.operations()?;
         Ok(Self::new(&ErrorProneRun {
             bands: &bands,
             errors: &report.program_errors()?,
@@ -275,8 +288,10 @@ impl RunCosts {
             return None;
         }
         let sources = ErrorSources::new(run);
-        let (mut longest, mut all) = (BTreeMap::new(), BTreeMap::new());
-        let (mut most, mut host_waits) = (0.0, HostWaits::default());
+        let mut longest = BTreeMap::new();
+        let mut all = BTreeMap::new();
+        let mut most = 0.0;
+        let mut host_waits = HostWaits::default();
         for lane in run.lanes {
             let mut own: BTreeMap<ErrorSource, f64> = BTreeMap::new();
             let mut waits = HostWaits::default();
@@ -329,14 +344,9 @@ impl RunCosts {
     /// Factors of all draws on the length of the run. Without `errors` of whole programs these are
     /// the errors that two runs of one program do not share.
     fn draws(&self, errors: &[ProgramErrorBand]) -> Vec<f64> {
-        let common = |source: ProgramErrorSource| {
-            let error = errors.iter().find(|error| error.source == source);
-            // Copies of two programs have the same errors; the error of a program is its own.
-            let own = if source == ProgramErrorSource::Program { self.identity } else { 0 };
-            common_factors(error, own)
-        };
-        let of_step = STEP_SOURCES.map(common);
-        let (mut lengths, mut others) = (vec![0.0; DRAWS], vec![0.0; DRAWS]);
+        let of_step = STEP_SOURCES.map(|source| self.factors_of(errors, source));
+        let mut lengths = vec![0.0; DRAWS];
+        let mut others = vec![0.0; DRAWS];
         for (source, share) in &self.all {
             let Some(band) = self.bands.get(source.band) else { continue };
             let own = self.longest.get(source).copied().unwrap_or(0.0);
@@ -354,11 +364,15 @@ impl RunCosts {
                 *other += share * factor;
             }
         }
-        let host = common(ProgramErrorSource::Host);
+        let host = self.factors_of(errors, ProgramErrorSource::Host);
         // Files from before calls had their own errors count them to those of the host.
         let has_calls = errors.iter().any(|error| error.source == ProgramErrorSource::HostCalls);
-        let calls = if has_calls { common(ProgramErrorSource::HostCalls) } else { host.clone() };
-        let program = common(ProgramErrorSource::Program);
+        let calls = if has_calls {
+            self.factors_of(errors, ProgramErrorSource::HostCalls)
+        } else {
+            host.clone()
+        };
+        let program = self.factors_of(errors, ProgramErrorSource::Program);
         let waiting = self.waiting();
         // The errors of host waits are not part of differences.
         let for_host = if errors.is_empty() {
@@ -374,6 +388,14 @@ impl RunCosts {
             draws.push((length + waits) * program[draw]);
         }
         draws
+    }
+
+    /// The factors of all draws of a source of errors.
+    fn factors_of(&self, errors: &[ProgramErrorBand], source: ProgramErrorSource) -> Vec<f64> {
+        let error = errors.iter().find(|error| error.source == source);
+        // Copies of two programs have the same errors; the error of a program is its own.
+        let own = if source == ProgramErrorSource::Program { self.identity } else { 0 };
+        common_factors(error, own)
     }
 }
 
@@ -443,12 +465,9 @@ impl<'a> ErrorSources<'a> {
             by_kind.insert((kind, Some(band.basis)), at);
             by_kind.insert((kind, None), at);
         }
-        let of_none = |links: bool| {
-            run.bands
-                .iter()
-                .position(|band| band.kind.is_none() && (band.basis == CostBasis::Links) == links)
-        };
-        Self { run, by_kind, links: of_none(true), others: of_none(false) }
+        let links = band_without_kind(run.bands, true);
+        let others = band_without_kind(run.bands, false);
+        Self { run, by_kind, links, others }
     }
 
     fn node(&self, program: Option<ProgramId>) -> Option<&'a ProgramNode> {
@@ -458,29 +477,29 @@ impl<'a> ErrorSources<'a> {
     /// The part of a host call that a program waits for.
     fn awaited_part(&self, program: Option<ProgramId>) -> Option<HostCallPart> {
         let node = self.node(program)?;
-        (node.kind == ProgramKind::Sync).then(|| HostCallPart::of_sync(&node.name)).flatten()
+        if node.kind == ProgramKind::Sync { HostCallPart::of_sync(&node.name) } else { None }
     }
 
     /// `None` for waits, and if no band is known.
     fn of(&self, program: Option<ProgramId>, kind: ProgramKind) -> Option<ErrorSource> {
         let node = self.node(program);
-        let of_none = |band: Option<usize>, host: bool| {
-            let has = STEP_SOURCES.map(|source| host && source == ProgramErrorSource::Host);
-            Some(ErrorSource { band: band?, work: 0, has })
-        };
         match kind {
             ProgramKind::Sync => return None,
-            ProgramKind::GlobalExchange => return of_none(self.links, false),
+            ProgramKind::GlobalExchange => {
+                return ErrorSource::without_operation(self.links, false);
+            }
             ProgramKind::StreamCopyBegin
             | ProgramKind::StreamCopyMid
             | ProgramKind::StreamCopyEnd => {
                 let host = node.is_none_or(|node| node.stream == StreamEndpoint::Host);
-                return of_none(self.links, host);
+                return ErrorSource::without_operation(self.links, host);
             }
             _ => {}
         }
         let operation = node.and_then(|node| self.run.operations.get(node.operation?.index()));
-        let Some(operation) = operation else { return of_none(self.others, false) };
+        let Some(operation) = operation else {
+            return ErrorSource::without_operation(self.others, false);
+        };
         let band = *self.by_kind.get(&(operation.kind.as_str(), operation.cost_basis))?;
         let plan = operation.plan.as_deref().unwrap_or("");
         let work = text_number(&operation.shapes) ^ text_number(plan).rotate_left(1);
@@ -495,6 +514,13 @@ impl<'a> ErrorSources<'a> {
         });
         Some(ErrorSource { band, work, has })
     }
+}
+
+/// Index of the band of programs without an operation, either those over links or all others.
+fn band_without_kind(bands: &[ErrorBand], over_links: bool) -> Option<usize> {
+    bands
+        .iter()
+        .position(|band| band.kind.is_none() && (band.basis == CostBasis::Links) == over_links)
 }
 
 /// Number of halves in a vector.
@@ -515,27 +541,33 @@ fn has_odd_rows(operation: &ModelOperation) -> bool {
 
 /// A factor from a band, `deviations` standard deviations from its middle.
 fn factor(FactorBand { low, high }: FactorBand, deviations: f64) -> f64 {
-    let (low, high) = (low.ln(), high.ln());
+    let low = low.ln();
+    let high = high.ln();
     ((low + high) / 2.0 + deviations * (high - low) / 2.0 / BAND_DEVIATIONS).exp()
 }
 
 /// Hash of a text (FNV-1a).
 fn text_number(text: &str) -> u64 {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in text.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash
 }
 
-/// A normally distributed number for a source of errors and a draw, reproducible (splitmix64,
-/// Box-Muller).
+/// A normally distributed number for a source of errors and a draw, reproducible (Box-Muller).
 fn normal(source: u64, draw: u64) -> f64 {
-    let mix = |index: u64| {
-        let mut z = source ^ index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    };
-    let (radius, angle) = (1.0 - mix(2 * draw), mix(2 * draw + 1));
+    let radius = 1.0 - uniform(source, 2 * draw);
+    let angle = uniform(source, 2 * draw + 1);
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+}
+
+/// A uniformly distributed number from 0 to 1, reproducible (splitmix64).
+fn uniform(source: u64, index: u64) -> f64 {
+    let mut z = source ^ index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// The confidence in the figures of a run with the given cycles, seconds and samples per second;
@@ -559,7 +591,7 @@ pub(crate) fn confidence(
     Ok(Some(Confidence {
         shares,
         cycles: Some(Banded::new(cycles.as_f64(), factors)),
-        seconds: (seconds > 0.0).then(|| Banded::new(seconds, factors)),
+        seconds: if seconds > 0.0 { Some(Banded::new(seconds, factors)) } else { None },
         samples_per_second: samples_per_second.map(|rate| Banded::falling(rate, factors)),
     }))
 }
@@ -597,10 +629,7 @@ pub(crate) fn distinction(
     else {
         return Ok(None);
     };
-    let cycles = |report: &Report| -> Result<Option<TableCell>, ReportError> {
-        Ok(report.trace()?.map(|trace| TableCell::Count(trace.range().length().0)))
-    };
-    let row = normalization.compared("cycles", cycles(source)?, cycles(target)?);
+    let row = normalization.compared("cycles", run_cycles(source)?, run_cycles(target)?);
     let Some(ratio) = row.share().map(|share| 1.0 + share).filter(|ratio| *ratio != 1.0) else {
         return Ok(None);
     };
@@ -614,6 +643,10 @@ pub(crate) fn distinction(
     let change = ChangeBand { low: low * ratio - 1.0, high: high * ratio - 1.0 };
     let distinguishable = change.low > 0.0 || change.high < 0.0;
     Ok(Some(Distinction { change, distinguishable, one_program }))
+}
+
+fn run_cycles(report: &Report) -> Result<Option<TableCell>, ReportError> {
+    Ok(report.trace()?.map(|trace| TableCell::Count(trace.range().length().0)))
 }
 
 #[cfg(test)]

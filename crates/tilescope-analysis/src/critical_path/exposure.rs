@@ -67,7 +67,8 @@ pub fn activity_exposures(report: &Report) -> Result<Vec<ActivityExposure>, Repo
     let (Some(trace), Some(path)) = (report.trace()?, report.known_critical_path()?) else {
         return Ok(Vec::new());
     };
-    let (mut all, mut hidden) = (BTreeMap::new(), BTreeMap::new());
+    let mut all = BTreeMap::new();
+    let mut hidden = BTreeMap::new();
     for lane in (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)) {
         let totals = lane.totals(trace.range())?;
         for activity in StepActivity::ALL {

@@ -279,7 +279,8 @@ impl<'a> RowSums<'a> {
     }
 
     fn finish(self, path: &CriticalPath, cycles: Cycles) -> Result<PathTotals, ReportError> {
-        let (operations, classes) = (self.report.operations()?, self.report.replica_classes()?);
+        let operations = self.report.operations()?;
+        let classes = self.report.replica_classes()?;
         let all = cycles.as_f64().max(1.0);
         let row = |(key, sum): (PathRowKey, RowSum)| {
             let RowSum { steps, cycles, program, position, .. } = sum;

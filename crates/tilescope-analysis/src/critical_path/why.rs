@@ -206,13 +206,15 @@ impl<'a> WhyFacts<'a> {
     }
 
     fn chain(&self, lane: usize, step: LaneStep) -> Result<WhyChain, ReportError> {
-        let (mut lane, mut step) = (lane, step);
+        let mut lane = lane;
+        let mut step = step;
         let mut links = Vec::new();
         while links.len() + 2 < MAX_LINKS {
             let Some(wait) = self.path.wait_of(lane, &step)? else { break };
             links.push(self.wait_link(lane, &step, &wait));
             let Some((next, found, share)) = self.most_of(&wait)? else { break };
-            let (what, whose) = (self.name(&found), self.lane_name(next));
+            let what = self.name(&found);
+            let whose = self.lane_name(next);
             let text = format!("{whose} is in {what}");
             let detail = format!("for {} of that time", percent(share));
             // A step that waits in turn has its own text.
@@ -230,7 +232,8 @@ impl<'a> WhyFacts<'a> {
     }
 
     fn wait_link(&self, lane: usize, step: &LaneStep, wait: &LaneWait) -> WhyLink {
-        let (own, other) = (self.lane_name(lane), self.lane_name(wait.awaited));
+        let own = self.lane_name(lane);
+        let other = self.lane_name(wait.awaited);
         let cycles = wait.range.length();
         let place = match wait.hop {
             PathHop::Join(_) => {
@@ -341,7 +344,8 @@ impl<'a> WhyFacts<'a> {
 
     /// The mechanism that the begin of a copy with the host waits for.
     fn begin(&self, step: &LaneStep) -> Result<(Mechanism, String), ReportError> {
-        let (cycles, handshake) = (step.range.length(), self.handshake.unwrap_or(Cycles::MAX));
+        let cycles = step.range.length();
+        let handshake = self.handshake.unwrap_or(Cycles::MAX);
         let waiting = cycles.saturating_sub(handshake);
         if waiting <= handshake.min(cycles) {
             return Ok((Mechanism::Handshake, format!("{cycles} cycles")));

@@ -90,9 +90,10 @@ fn in_proportion(exchange: &ExchangeTraffic, link: ExchangeLink) -> ExchangeFlow
     let all = exchange.tiles.map(|tile| tile.bytes_out).total();
     let alone = |ends: &TileRuns<Bytes>| ends.tile_count() == 1;
     let all_of_it = received.iter().all(|(_, bytes)| *bytes == all);
-    let pattern = match alone(&sent) || alone(&received) || all_of_it {
-        true => ExchangePattern::EachToAll,
-        false => ExchangePattern::Assumed,
+    let pattern = if alone(&sent) || alone(&received) || all_of_it {
+        ExchangePattern::EachToAll
+    } else {
+        ExchangePattern::Assumed
     };
     let bytes = received.total();
     ExchangeFlow { program: exchange.program, link, sent, bytes, received, pattern }

@@ -86,7 +86,8 @@ impl ExchangeMatrix {
         for row in (0..rows).step_by(sizes[1]) {
             for column in (0..columns).step_by(sizes[0]) {
                 let ends = [(column + sizes[0]).min(columns), (row + sizes[1]).min(rows)];
-                let (first, last) = (self.tiles(column, row), self.tiles(ends[0] - 1, ends[1] - 1));
+                let first = self.tiles(column, row);
+                let last = self.tiles(ends[0] - 1, ends[1] - 1);
                 parts.push(ExchangeMatrixPart {
                     senders: TileRange::new(first.0.first, last.0.end),
                     receivers: TileRange::new(first.1.first, last.1.end),
@@ -127,7 +128,8 @@ pub fn matrix(flows: &ExchangeFlows, key: &ExchangeMatrixKey) -> ExchangeMatrix 
     let key = ExchangeMatrixKey { cells: [columns, rows], ..*key };
     let nothing = Array2::zeros((rows, columns));
     let mut cells = ExchangeMatrixBuilder { key, bytes: nothing.clone(), known_bytes: nothing };
-    let (mut known, mut all) = (0.0, 0.0f64);
+    let mut known = 0.0;
+    let mut all = 0.0f64;
     for flow in flows.flows.iter().filter(|flow| key.includes(flow)) {
         all += flow.bytes.as_f64();
         if flow.pattern != ExchangePattern::Assumed {
@@ -177,17 +179,20 @@ impl ExchangeMatrixBuilder {
     fn staircase(&mut self, flow: &ExchangeFlow) {
         let scale =
             |values: &TileRuns<Bytes>| flow.bytes.as_f64() / values.total().as_f64().max(1.0);
-        let (send, receive) = (scale(&flow.sent), scale(&flow.received));
+        let send = scale(&flow.sent);
+        let receive = scale(&flow.received);
         let mut senders = tiles(&flow.sent).map(|(tile, bytes)| (tile, bytes * send));
         let mut receivers = tiles(&flow.received).map(|(tile, bytes)| (tile, bytes * receive));
-        let (mut from, mut to) = (senders.next(), receivers.next());
+        let mut from = senders.next();
+        let mut to = receivers.next();
         while let (Some((sender, left)), Some((receiver, room))) = (&mut from, &mut to) {
             let bytes = left.min(*room);
             self.add(*sender, *receiver, bytes);
             *left -= bytes;
             *room -= bytes;
             // The remainder of rounding is less than any byte.
-            let (empty, full) = (*left < 1e-6, *room < 1e-6);
+            let empty = *left < 1e-6;
+            let full = *room < 1e-6;
             if empty {
                 from = senders.next();
             }
@@ -200,8 +205,8 @@ impl ExchangeMatrixBuilder {
     fn add(&mut self, sender: TileId, receiver: TileId, bytes: f64) {
         let ExchangeMatrixKey { senders, receivers, cells: [columns, rows], .. } = self.key;
         if senders.contains(sender) && receivers.contains(receiver) {
-            let (row, column) =
-                (bin_of(senders, rows, sender), bin_of(receivers, columns, receiver));
+            let row = bin_of(senders, rows, sender);
+            let column = bin_of(receivers, columns, receiver);
             self.bytes[[row, column]] += bytes;
             self.known_bytes[[row, column]] += bytes;
         }

@@ -292,7 +292,8 @@ impl FigureAxis {
     /// half a decade.
     #[must_use]
     pub fn around(self, values: impl IntoIterator<Item = f64>, room: f64) -> Self {
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        let mut low = f64::INFINITY;
+        let mut high = f64::NEG_INFINITY;
         for value in values {
             if value.is_finite() && (value > 0.0 || !self.logarithmic) {
                 (low, high) = (low.min(value), high.max(value));
@@ -332,7 +333,9 @@ impl FigureAxis {
 impl FigureSeries {
     #[must_use]
     pub fn new(name: impl Into<String>, shade: Shade) -> Self {
-        let (about, weight, dashed) = (String::new(), MarkWeight::default(), false);
+        let about = String::new();
+        let weight = MarkWeight::default();
+        let dashed = false;
         Self { name: name.into(), about, shade, marker: Marker::of(shade), weight, dashed }
     }
 }
@@ -481,8 +484,10 @@ impl Figure {
         ends: [(f64, f64); 2],
     ) -> Option<[[f64; 2]; 2]> {
         let place = |at: [f64; 2]| [self.x.position(at[0]), self.y.position(at[1])];
-        let (start, end) = (place(guide.from), place(guide.to));
-        let (mut from, mut to) = (0.0f64, 1.0f64);
+        let start = place(guide.from);
+        let end = place(guide.to);
+        let mut from = 0.0f64;
+        let mut to = 1.0f64;
         for axis in 0..2 {
             let (least, most) = ends[axis];
             let step = end[axis] - start[axis];
@@ -492,12 +497,13 @@ impl Figure {
                 }
                 continue;
             }
-            let (one, other) = ((least - start[axis]) / step, (most - start[axis]) / step);
+            let one = (least - start[axis]) / step;
+            let other = (most - start[axis]) / step;
             from = from.max(one.min(other));
             to = to.min(one.max(other));
         }
         let at = |share: f64| [0, 1].map(|axis| start[axis] + share * (end[axis] - start[axis]));
-        (from < to).then(|| [at(from), at(to)])
+        if from < to { Some([at(from), at(to)]) } else { None }
     }
 
     /// The marks as text, for screen readers.

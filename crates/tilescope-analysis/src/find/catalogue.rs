@@ -157,7 +157,7 @@ impl SearchCatalogue {
                 kind: operation.kind.clone(),
                 ipu: operation.ipu,
                 count,
-                cycles: (count > 0).then_some(cycles),
+                cycles: if count > 0 { Some(cycles) } else { None },
                 bytes: None,
             });
         }

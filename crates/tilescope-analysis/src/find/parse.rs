@@ -126,7 +126,8 @@ impl QueryParser {
             let problem = format!("unknown field {field:?}; known: {FIELDS}; {hint}");
             return self.error(start, problem);
         }
-        let (at, sign) = (self.at, self.peek().unwrap_or(':'));
+        let at = self.at;
+        let sign = self.peek().unwrap_or(':');
         self.at += 1;
         match (field, sign) {
             ("name", '=') => Ok(QueryCondition::Name(self.exact("a name")?)),
@@ -336,7 +337,7 @@ fn number(word: &str) -> Option<u64> {
         return whole.checked_mul(factor);
     }
     let value = digits.parse::<f64>().ok()? * factor as f64;
-    (value < u64::MAX as f64).then_some(value.round() as u64)
+    if value < u64::MAX as f64 { Some(value.round() as u64) } else { None }
 }
 
 #[cfg(test)]

@@ -68,9 +68,12 @@ pub fn find(
     }
     for (own, sum) in step_sums(report, all, &tests, &steps)? {
         let Some(item) = steps.remove(&own) else { continue };
-        let (cycles, bytes) = (Some(sum.cycles), Some(sum.bytes));
+        let cycles = Some(sum.cycles);
+        let bytes = Some(sum.bytes);
         let item = CatalogueItem { count: sum.steps, cycles, bytes, ..item };
-        hits.extend(tests.amounts(&item, &[QueryAmount::Count]).then_some(item));
+        if tests.amounts(&item, &[QueryAmount::Count]) {
+            hits.push(item);
+        }
     }
     let place =
         |item: &CatalogueItem| SearchList::ALL.iter().position(|of| *of == item.thing.source());
@@ -270,7 +273,8 @@ impl PatternMatcher {
 /// True if ASCII `text` contains `wanted`, which is in lower case. Equivalent to a comparison in
 /// lower case, without a copy of every name.
 fn holds_ascii(text: &str, wanted: &str) -> bool {
-    let (text, wanted) = (text.as_bytes(), wanted.as_bytes());
+    let text = text.as_bytes();
+    let wanted = wanted.as_bytes();
     wanted.is_empty() || text.windows(wanted.len()).any(|part| part.eq_ignore_ascii_case(wanted))
 }
 
@@ -401,7 +405,8 @@ impl<'a> LocationFilters<'a> {
         tests: &QueryMatcher<'_>,
     ) -> Result<Self, ReportError> {
         let target = report.target()?;
-        let (tiles, per_ipu) = (target.tiles_per_replica(), target.tiles_per_ipu.max(1));
+        let tiles = target.tiles_per_replica();
+        let per_ipu = target.tiles_per_ipu.max(1);
         let mut terms = Vec::new();
         for (term, _) in &tests.terms {
             let (spans, each, ipus) = match &term.test {

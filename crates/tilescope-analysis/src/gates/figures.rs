@@ -43,7 +43,11 @@ impl GateQuantity {
 
     /// A value with its unit.
     pub fn text(self, value: f64) -> String {
-        let whole = (value.fract() == 0.0 && (0.0..1e15).contains(&value)).then_some(value as u64);
+        let whole = if value.fract() == 0.0 && (0.0..1e15).contains(&value) {
+            Some(value as u64)
+        } else {
+            None
+        };
         match (self, whole) {
             (Self::Bytes, Some(bytes)) => exact_bytes(bytes),
             (Self::Cycles, Some(cycles)) => format!("{} cycles", grouped(cycles)),

@@ -99,11 +99,14 @@ const BANDED_FIGURES: [(&str, &str); 4] = [
 
 /// The number at a dotted path of a summary.
 fn value_at(summary: &serde_json::Value, path: &str) -> Option<f64> {
-    let part = |of: &serde_json::Value, part: &str| match part.parse::<usize>() {
-        Ok(index) => of.get(index).cloned(),
-        Err(_) => of.get(part).cloned(),
-    };
-    path.split('.').try_fold(summary.clone(), |of, name| part(&of, name))?.as_f64()
+    let mut value = summary;
+    for part in path.split('.') {
+        value = match part.parse::<usize>() {
+            Ok(index) => value.get(index)?,
+            Err(_) => value.get(part)?,
+        };
+    }
+    value.as_f64()
 }
 
 /// A violated gate.
@@ -142,10 +145,9 @@ pub fn violations(
     normalization: &WorkNormalization,
 ) -> Result<Vec<GateViolation>, ReportError> {
     let (source, target) = rayon::join(|| summary(source), || summary(target));
-    let json = |of: &ReportSummary| serde_json::to_value(of).unwrap_or_default();
     let reports = GatedReports {
-        source: json(&source?),
-        target: json(&target?),
+        source: serde_json::to_value(source?).unwrap_or_default(),
+        target: serde_json::to_value(target?).unwrap_or_default(),
         normalization: normalization.clone(),
     };
     Ok(gates.iter().filter_map(|gate| gate.violation(&reports)).collect())
@@ -163,16 +165,8 @@ impl Gate {
     }
 
     fn violation(&self, reports: &GatedReports) -> Option<GateViolation> {
-        let of = |summary| self.value(summary);
-        let (source, target) = (of(&reports.source), of(&reports.target));
-        let violation = |source, target, per, sentence| GateViolation {
-            gate: self.text.clone(),
-            figure: self.figure().to_owned(),
-            per,
-            source,
-            target,
-            sentence: format!("{}: {sentence}", self.text),
-        };
+        let source = self.value(&reports.source);
+        let target = self.value(&reports.target);
         if let GateLimit::Value(limit) = self.limit {
             let sentence = match target {
                 Some(value) if self.comparison.holds(value, limit) => {
@@ -182,37 +176,55 @@ impl Gate {
                 Some(_) => return None,
                 None => self.missing("target"),
             };
-            return Some(violation(source, target, None, sentence));
+            return Some(self.violated((source, target), None, &sentence));
         }
         let divisors = reports.normalization.divisors();
         let (a, b) = if self.figure.is_of_run() { divisors.of_sides() } else { (1, 1) };
-        let per = (a > 1 || b > 1).then(|| divisors.words());
-        let told = |value: Option<f64>, by: u64| value.map(|value| value / by as f64);
-        let sides = (told(source, a), told(target, b));
+        let per = if a > 1 || b > 1 { Some(divisors.words()) } else { None };
+        let source = source.map(|value| value / a as f64);
+        let target = target.map(|value| value / b as f64);
+        let sides = (source, target);
         let sentence = match sides {
             (Some(before), Some(after)) => self.changed_too_much((before, after), per)?,
             (None, None) => return None,
             (None, Some(_)) => self.missing("source"),
             (Some(_), None) => self.missing("target"),
         };
-        Some(violation(sides.0, sides.1, per, sentence))
+        Some(self.violated(sides, per, &sentence))
+    }
+
+    fn violated(
+        &self,
+        (source, target): (Option<f64>, Option<f64>),
+        per: Option<&'static str>,
+        sentence: &str,
+    ) -> GateViolation {
+        GateViolation {
+            gate: self.text.clone(),
+            figure: self.figure().to_owned(),
+            per,
+            source,
+            target,
+            sentence: format!("{}: {sentence}", self.text),
+        }
     }
 
     /// Describes a predicted figure whose limit lies within the errors of the model.
     fn doubt(&self, summary: &serde_json::Value, limit: f64) -> Option<String> {
         let (_, band) = BANDED_FIGURES.into_iter().find(|(path, _)| *path == self.figure())?;
-        let end = |name: &str| value_at(summary, &format!("{band}.{name}"));
-        let (low, high) = (end("low")?, end("high")?);
-        let text = |value: f64| self.figure.quantity().text(value);
-        (low..=high).contains(&limit).then(|| {
-            format!(", which is not clear: {} to {} in nine of ten cases", text(low), text(high))
-        })
+        let low = value_at(summary, &format!("{band}.low"))?;
+        let high = value_at(summary, &format!("{band}.high"))?;
+        if !(low..=high).contains(&limit) {
+            return None;
+        }
+        let [low, high] = [low, high].map(|value| self.figure.quantity().text(value));
+        Some(format!(", which is not clear: {low} to {high} in nine of ten cases"))
     }
 
     /// The figure of a summary.
     fn value(&self, summary: &serde_json::Value) -> Option<f64> {
         // A summary leaves out categories that are zero.
-        let absent = self.figure.is_zero_where_absent().then_some(0.0);
+        let absent = if self.figure.is_zero_where_absent() { Some(0.0) } else { None };
         value_at(summary, self.figure()).or(absent)
     }
 
@@ -234,6 +246,9 @@ impl Gate {
                 self.comparison.holds(change, limit)
             }
         };
+        if !is_violated {
+            return None;
+        }
         let way = match change {
             0.0 => "it did not change",
             change if change > 0.0 => "it grew",
@@ -246,7 +261,7 @@ impl Gate {
         };
         let per = per.map_or_else(String::new, |per| format!(" {per}"));
         let [before, after] = [before, after].map(|value| self.figure.quantity().text(value));
-        is_violated.then(|| format!("{way}{percent}{per}, from {before} to {after}"))
+        Some(format!("{way}{percent}{per}, from {before} to {after}"))
     }
 
     /// The sentence for a side that lacks the figure.

@@ -106,7 +106,7 @@ impl ClassCycles {
             if next.1 > best.1 { next } else { best }
         };
         let (class, cycles) = self.iter().reduce(more)?;
-        (!cycles.is_zero()).then_some(class)
+        if cycles.is_zero() { None } else { Some(class) }
     }
 
     pub(super) fn of(class: CycleClass, cycles: Cycles) -> Self {

@@ -159,7 +159,8 @@ fn of_compute(limits: &OperationLimits) -> String {
         parts.push(format!("{} at the peak of its engine", grouped(split.at_peak.0)));
     }
     if let Some(padded) = limits.padded().filter(|padded| *padded > 0.0) {
-        let (cycles, share) = (grouped(split.padding.0), percent(padded));
+        let cycles = grouped(split.padding.0);
+        let share = percent(padded);
         parts.push(format!("{cycles} on padding ({share} of what vertices multiply)"));
     }
     parts.push(format!("{} below the peak", grouped(split.below_peak.0)));

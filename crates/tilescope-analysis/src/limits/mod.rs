@@ -94,9 +94,10 @@ fn worked_out(report: &Report) -> Result<ReportLimits, ReportError> {
         return Ok(ReportLimits { machine, rows: Vec::new(), run: None });
     }
     let programs = limits_of_programs(report)?;
-    let layer = match report.has(ReportPart::Operations) {
-        true => OperationLayer::Model,
-        false => OperationLayer::Library,
+    let layer = if report.has(ReportPart::Operations) {
+        OperationLayer::Model
+    } else {
+        OperationLayer::Library
     };
     let operations = report.operations()?;
     let counted = counted_operations(report)?;
@@ -112,9 +113,10 @@ fn worked_out(report: &Report) -> Result<ReportLimits, ReportError> {
     let rows = rows(report, layer, OtherPrograms::ByName)?.into_iter().map(row);
     let mut rows: Vec<LimitsRow> = rows.filter(|row| !row.limits.total().is_zero()).collect();
     rows.sort_by_key(|row| Reverse((row.limits.wasted(), row.limits.total())));
-    let unknown = match report.has_tile_samples() {
-        true => Some(UnknownUtilisation::NotCounted),
-        false => unknown_utilisation(&operations, &rows, &machine),
+    let unknown = if report.has_tile_samples() {
+        Some(UnknownUtilisation::NotCounted)
+    } else {
+        unknown_utilisation(&operations, &rows, &machine)
     };
     let ipus = report.target()?.ipus_per_replica;
     let run = Some(RunLimits::new(&programs, &rows, &machine, ipus, unknown));
@@ -161,5 +163,5 @@ fn unknown_utilisation(
         return Some(UnknownUtilisation::NoRuns);
     }
     let is_whole = known_peak && rows.iter().all(|row| row.limits.compute.is_some());
-    (!is_whole).then_some(UnknownUtilisation::UnknownChip)
+    if is_whole { None } else { Some(UnknownUtilisation::UnknownChip) }
 }

@@ -112,14 +112,16 @@ impl OperationLimits {
 
     /// Share of the arithmetic of its vertices that is padding.
     pub fn padded(&self) -> Option<f64> {
-        let (flops, done) = (self.flops?, self.vertex_flops.filter(|done| *done > 0)?);
+        let flops = self.flops?;
+        let done = self.vertex_flops.filter(|done| *done > 0)?;
         Some(1.0 - (flops as f64 / done as f64).min(1.0))
     }
 
     /// Floating point operations per cycle of its steps.
     pub fn flops_per_cycle(&self) -> Option<f64> {
-        let (flops, total) = (self.flops.filter(|flops| *flops > 0)?, self.total());
-        (!total.is_zero()).then(|| flops as f64 / total.as_f64())
+        let flops = self.flops.filter(|flops| *flops > 0)?;
+        let total = self.total();
+        if total.is_zero() { None } else { Some(flops as f64 / total.as_f64()) }
     }
 
     /// The limits from the sums over the programs of an operation.
@@ -234,10 +236,14 @@ fn exchange_use(sums: &ProgramLimits, machine: &Machine) -> Option<ExchangeUse> 
     let exchange = &sums.exchange;
     let cycles = exchange.cycles.as_f64();
     let rate = machine.ipu_bytes_per_cycle(MachineInterface::TileSend);
-    (cycles > 0.0).then(|| ExchangeUse {
+    if cycles <= 0.0 {
+        return None;
+    }
+    let has_tile_cycles = exchange.tile_cycles > 0.0;
+    Some(ExchangeUse {
         bytes: exchange.bytes,
         of_fabric: rate.map(|rate| exchange.bytes / rate / cycles),
-        of_tile: (exchange.tile_cycles > 0.0).then(|| exchange.tile_cycles / cycles),
+        of_tile: if has_tile_cycles { Some(exchange.tile_cycles / cycles) } else { None },
     })
 }
 
@@ -248,8 +254,8 @@ fn interface_use(
     machine: &Machine,
 ) -> Option<InterfaceUse> {
     let rate = machine.ipu_bytes_per_cycle(interface);
-    (!cycles.is_zero()).then(|| InterfaceUse {
-        bytes,
-        of_limit: rate.map(|rate| bytes.as_f64() / rate / cycles.as_f64()),
-    })
+    if cycles.is_zero() {
+        return None;
+    }
+    Some(InterfaceUse { bytes, of_limit: rate.map(|rate| bytes.as_f64() / rate / cycles.as_f64()) })
 }

@@ -64,7 +64,8 @@ impl ProgramLimits {
         self.rate = faster(self.rate, other.rate);
         self.computing += other.computing;
         self.computing_on_tiles += other.computing_on_tiles;
-        let (sum, more) = (&mut self.exchange, &other.exchange);
+        let sum = &mut self.exchange;
+        let more = &other.exchange;
         sum.cycles = sum.cycles.saturating_add(more.cycles);
         sum.bytes += more.bytes;
         sum.needed_bytes += more.needed_bytes;
@@ -115,7 +116,8 @@ impl LimitsOfPrograms {
         let lanes = (0..trace.lanes().len()).into_par_iter().map(sums);
         let lanes: Vec<Option<(LaneInfo, Arc<Vec<ProgramStepSums>>)>> =
             lanes.collect::<Result<_, ReportError>>()?;
-        let (programs, target) = (report.programs()?, report.target()?);
+        let programs = report.programs()?;
+        let target = report.target()?;
         let works = report.vertex_types()?.iter().map(|kind| kind.work()).collect();
         let has_bytes = report.has(ReportPart::StepBytes);
         let figures =
@@ -237,7 +239,8 @@ impl ProgramFigures<'_> {
         let rearranges = only_copies || rearranges(&program.name);
         let class = if rearranges { CycleClass::Rearrangement } else { CycleClass::Compute };
         let own = set.map(|set| self.on_ipu(set, ipu)).unwrap_or_default();
-        let (steps, tiles) = (sums.steps, u64::from(self.machine.tiles));
+        let steps = sums.steps;
+        let tiles = u64::from(self.machine.tiles);
         // Without cycles of tiles, their waits and starts are not known.
         let body = match own.longest {
             Cycles::ZERO => sums.cycles,
@@ -297,9 +300,10 @@ impl ProgramFigures<'_> {
         (id, program): (ProgramId, &ProgramNode),
         sums: &ProgramStepSums,
     ) {
-        let class = match rearranges(&program.name) {
-            true => CycleClass::Rearrangement,
-            false => CycleClass::Exchange,
+        let class = if rearranges(&program.name) {
+            CycleClass::Rearrangement
+        } else {
+            CycleClass::Exchange
         };
         // Further calls of a function move the data of the function's own exchanges.
         let traffic = self.exchanges.get(&self.programs.body(id));

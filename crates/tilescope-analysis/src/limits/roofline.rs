@@ -119,10 +119,12 @@ impl Roofline {
 
 /// The title of an engine with its types: `AMP half`, `AMP half, float sums`.
 pub fn engine_title(rate: ComputeRate) -> String {
-    let (engine, input) = (rate.engine.title(), rate.input.name());
-    match rate.partials == rate.input {
-        true => format!("{engine} {input}"),
-        false => format!("{engine} {input}, {} sums", rate.partials.name()),
+    let engine = rate.engine.title();
+    let input = rate.input.name();
+    if rate.partials == rate.input {
+        format!("{engine} {input}")
+    } else {
+        format!("{engine} {input}, {} sums", rate.partials.name())
     }
 }
 

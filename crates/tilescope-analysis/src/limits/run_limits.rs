@@ -252,7 +252,7 @@ impl RunLimits {
 
     /// The achieved share of the peak, over all IPUs and the whole run.
     pub fn utilisation(&self) -> Option<f64> {
-        self.unknown.is_none().then(|| self.all.share(WaterfallStep::Achieved))
+        if self.unknown.is_none() { Some(self.all.share(WaterfallStep::Achieved)) } else { None }
     }
 
     /// The figures for a summary.
@@ -262,7 +262,7 @@ impl RunLimits {
         LimitsSummary {
             utilisation: self.utilisation(),
             unknown: self.unknown,
-            flops: self.unknown.is_none().then(|| self.flops()),
+            flops: if self.unknown.is_none() { Some(self.flops()) } else { None },
             ipu_cycles: self.all.total(),
             peaks: self.peaks.clone(),
             waterfall: steps.map(share).collect(),
@@ -351,12 +351,16 @@ fn peaks(rows: &[LimitsRow], machine: &Machine) -> Vec<PeakOfType> {
         let flops = own.filter_map(|row| row.limits.flops).fold(0, u64::saturating_add);
         let flops_per_cycle = machine.ipu_flops_per_cycle(peak);
         let per_second = |clock: tilescope_report::units::Hertz| flops_per_cycle * clock.0 as f64;
-        (flops > 0).then(|| PeakOfType {
-            name: input.name(),
-            flops_per_cycle,
-            flops_per_second: machine.clock.map(per_second),
-            flops,
-        })
+        if flops > 0 {
+            Some(PeakOfType {
+                name: input.name(),
+                flops_per_cycle,
+                flops_per_second: machine.clock.map(per_second),
+                flops,
+            })
+        } else {
+            None
+        }
     };
     let mut peaks: Vec<PeakOfType> = ArithmeticType::ALL.into_iter().filter_map(of_type).collect();
     peaks.sort_by_key(|peak| std::cmp::Reverse(peak.flops));

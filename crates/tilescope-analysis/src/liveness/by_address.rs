@@ -122,7 +122,8 @@ impl AddressTimeline {
     /// The memory below an address that is free in all of `steps`, ignoring the variable `without`.
     fn free_below(&self, end: Bytes, steps: Range<u32>, without: Option<usize>) -> FreeMemory {
         let mut blocks = Vec::new();
-        let (mut address, mut below) = (Bytes::ZERO, None);
+        let mut address = Bytes::ZERO;
+        let mut below = None;
         let others = self.live_in(steps).filter(|(place, _)| Some(*place) != without);
         for (place, placed) in others {
             let start = placed.addresses.start.min(end);
@@ -164,7 +165,8 @@ pub fn by_address(report: &Report, tile: TileId) -> Result<Option<AddressTimelin
     if !PARTS.iter().all(|part| report.has(*part)) {
         return Ok(None);
     }
-    let (target, source) = (report.target()?, LivenessScope::Tile(tile));
+    let target = report.target()?;
+    let source = LivenessScope::Tile(tile);
     let variables = variables(report, source)?;
     let curve = curve_of(report, source, &variables)?;
     let live = (0..curve.others.len()).map(|step| curve.total(step)).collect();
@@ -192,7 +194,8 @@ fn unused(
         uses.entry(of.variable).or_default().push(of.steps);
     }
     let longest = |of: &PlacedVariable| {
-        let (life, uses) = (of.lifetime.clone()?, uses.get_mut(&of.id)?);
+        let life = of.lifetime.clone()?;
+        let uses = uses.get_mut(&of.id)?;
         Some((of.id, longest_gap(life, uses)?))
     };
     Ok(placed.iter().filter_map(longest).collect())

@@ -25,7 +25,8 @@ pub(crate) fn rows(
     layer: OperationLayer,
     rest: OtherPrograms,
 ) -> Result<Vec<OpRow>, ReportError> {
-    let (known, programs) = (report.operations()?, report.programs()?);
+    let known = report.operations()?;
+    let programs = report.programs()?;
     let mut rows: BTreeMap<OpRowKey, OpRow> = BTreeMap::new();
     if layer == OperationLayer::Model {
         let models = known.iter().enumerate();
@@ -65,11 +66,17 @@ fn key(
     match layer {
         OperationLayer::Model => match operation {
             Some((id, _)) => Some(OpRowKey::Operation(id.0)),
-            None => (rest == OtherPrograms::ByName).then(|| OpRowKey::Name(whole_name(program))),
+            None => {
+                if rest == OtherPrograms::ByName {
+                    Some(OpRowKey::Name(whole_name(program)))
+                } else {
+                    None
+                }
+            }
         },
         OperationLayer::Library => {
             let name = library_name(&program.name, operation.map(|(_, of)| of.name.as_str()));
-            (!name.is_empty()).then_some(OpRowKey::Name(name))
+            if name.is_empty() { None } else { Some(OpRowKey::Name(name)) }
         }
         OperationLayer::Program => Some(OpRowKey::Program(id)),
     }

@@ -148,7 +148,8 @@ pub fn operations_with_totals(
     report: &Report,
     layer: OperationLayer,
 ) -> Result<(Vec<OpRow>, OperationTotals), ReportError> {
-    let (known, programs) = (counted_operations(report)?, report.programs()?);
+    let known = counted_operations(report)?;
+    let programs = report.programs()?;
     let costs = ProgramCosts::read(report)?;
     let mut rows = rows(report, layer, OtherPrograms::LeftOut)?;
     let mut all_codelets = CodeletTiles::default();
@@ -224,7 +225,8 @@ fn band_of<'a>(
 }
 
 fn add_errors(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
-    let (bands, operations) = (report.error_bands()?, report.operations()?);
+    let bands = report.error_bands()?;
+    let operations = report.operations()?;
     for row in rows {
         let basis = row.operation.and_then(|id| operations.get(id.index())?.cost_basis);
         row.errors = band_of(&bands, &row.kind, basis).cloned();

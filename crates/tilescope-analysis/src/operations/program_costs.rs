@@ -129,7 +129,8 @@ impl TileByteSums {
     /// Returns the largest bytes of any tile and resets the table.
     pub(super) fn take_most(&mut self) -> Bytes {
         let Some(touched) = self.touched.take() else { return Bytes::ZERO };
-        let (mut height, mut most) = (0, 0);
+        let mut height = 0;
+        let mut most = 0;
         for step in &mut self.steps[touched.first.index()..=touched.end.index()] {
             height += std::mem::take(step);
             most = most.max(height);

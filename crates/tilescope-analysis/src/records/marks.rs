@@ -46,14 +46,16 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, _: WantedColumns) -> FoundR
     if let Some(selection) = bounds.selection {
         return kept(selected(&run.report, selection)?, MarkRow::value);
     }
-    let (ipu, first, end) =
-        (bounds.columns.of(IPU), bounds.columns.of(FIRST_CYCLE), bounds.columns.of(END_CYCLE));
+    let ipu = bounds.columns.of(IPU);
+    let first = bounds.columns.of(FIRST_CYCLE);
+    let end = bounds.columns.of(END_CYCLE);
     let kind = bounds.columns.text(KIND);
     let is_wanted = |chunk: &PackedMarks| {
         let cycle =
             |cycle: tilescope_report::units::Cycles| i64::try_from(cycle.0).unwrap_or(i64::MAX);
         // Marks of a chunk begin and end within its cycles.
-        let (from, to) = (cycle(chunk.cycles.start), cycle(chunk.cycles.end));
+        let from = cycle(chunk.cycles.start);
+        let to = cycle(chunk.cycles.end);
         let meets =
             |bounds: &std::ops::RangeInclusive<i64>| *bounds.start() <= to && from <= *bounds.end();
         let on = match chunk.ipu {

@@ -46,7 +46,7 @@ fn tiles(report: &Report, selection: &RowSelection) -> Result<Vec<TileRow>, Repo
             rows.push(TileRow {
                 tile,
                 ipu: tile.0.checked_div(target.tiles_per_ipu),
-                place: plan.known.then(|| plan.cell(tile)),
+                place: if plan.known { Some(plan.cell(tile)) } else { None },
                 memory: *memory,
                 categories: MemoryCategory::ALL.map(bytes_of),
             });

@@ -243,9 +243,10 @@ impl RecordTable {
         let mut columns = Vec::new();
         for (at, column) in schema::columns_of(self.name).iter().enumerate() {
             let declaration = column.declaration.split(' ').next().unwrap_or_default();
-            columns.push(match streamed.bounded.contains(&at) {
-                true => bounded(column.name, declaration, column.unit, column.about),
-                false => plain(column.name, declaration, column.unit, column.about),
+            columns.push(if streamed.bounded.contains(&at) {
+                bounded(column.name, declaration, column.unit, column.about)
+            } else {
+                plain(column.name, declaration, column.unit, column.about)
             });
         }
         columns.extend(streamed.columns);
@@ -475,16 +476,20 @@ fn window(bounds: &RowBounds, first: usize) -> Option<CycleRange> {
         return selection.window();
     }
     let cycle = |value: i64| Cycles(u64::try_from(value).unwrap_or(0));
-    let (start, end) = (bounds.columns.value(first), bounds.columns.value(first + 1));
-    (start.is_some() || end.is_some()).then(|| {
-        let end = end.map_or(Cycles(i64::MAX.unsigned_abs()), cycle);
-        CycleRange::new(start.map_or(Cycles::ZERO, cycle), end)
-    })
+    let start = bounds.columns.value(first);
+    let end = bounds.columns.value(first + 1);
+    if start.is_none() && end.is_none() {
+        return None;
+    }
+    let start = start.map_or(Cycles::ZERO, cycle);
+    let end = end.map_or(Cycles(i64::MAX.unsigned_abs()), cycle);
+    Some(CycleRange::new(start, end))
 }
 
 /// Indices of the requested lanes of a trace, by the columns of IPU and sub-lane.
 fn lanes_within(trace: &Trace, bounds: &RowBounds, (ipu, sub_lane): (usize, usize)) -> Vec<usize> {
-    let (ipus, sub_lanes) = (bounds.columns.of(ipu), bounds.columns.of(sub_lane));
+    let ipus = bounds.columns.of(ipu);
+    let sub_lanes = bounds.columns.of(sub_lane);
     let is_within = |lane: &LaneInfo| {
         ipus.contains(&i64::from(lane.ipu.0))
             && sub_lanes.contains(&i64::from(lane.sub_lane))

@@ -36,7 +36,7 @@ fn program_table(rows: Vec<(ProgramId, &ProgramNode, Option<ProgramId>)>) -> Dat
             node.ipu,
             node.compute_set,
             node.operation,
-            is_stream_copy(node.kind).then(|| node.stream.name()),
+            if is_stream_copy(node.kind) { Some(node.stream.name()) } else { None },
             node.repeats
         ]
         Id parent => parent, "programs.id of the node above it";
@@ -62,7 +62,11 @@ fn compute_set_table(rows: &[(ComputeSetId, ComputeSet)]) -> DataTable {
     };
     let mean = |set: &ComputeSet| {
         let tiles = set.cycles.tile_count();
-        (tiles > 0).then(|| TableCell::Real(set.cycles.total().as_f64() / f64::from(tiles)))
+        if tiles > 0 {
+            Some(TableCell::Real(set.cycles.total().as_f64() / f64::from(tiles)))
+        } else {
+            None
+        }
     };
     record! { "", rows, |(id, set)|
         []

@@ -107,9 +107,10 @@ impl StepMerge {
             let stop = merged.left.start.saturating_add(self.batch).min(merged.left.end);
             let positions = merged.left.start..stop;
             self.run.check_time(usize::try_from(self.batch).unwrap_or(0))?;
-            merged.held = match self.wanted.as_rows {
-                true => lane.rows_at(positions)?,
-                false => lane.steps_at(positions)?.into_iter().map(|step| (step, None)).collect(),
+            merged.held = if self.wanted.as_rows {
+                lane.rows_at(positions)?
+            } else {
+                lane.steps_at(positions)?.into_iter().map(|step| (step, None)).collect()
             };
             if let Some(program) = self.wanted.program {
                 merged.held.retain(|(step, _)| step.program == Some(program));

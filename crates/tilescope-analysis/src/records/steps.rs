@@ -58,7 +58,8 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> F
     let Some(trace) = run.trace()? else { return Ok(Box::new(super::NoRows)) };
     let ids = ids_within(&bounds.columns.of(ID));
     let program = bounds.columns.of(PROGRAM);
-    let program = (program.start() == program.end()).then(|| u32::try_from(*program.start()));
+    let program =
+        if program.start() == program.end() { Some(u32::try_from(*program.start())) } else { None };
     let program = match program {
         // No program has this number.
         Some(Err(_)) => return Ok(Box::new(super::NoRows)),

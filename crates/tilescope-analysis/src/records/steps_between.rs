@@ -172,7 +172,7 @@ impl WindowRows {
 
     fn run_of(&self, step: StepId) -> Option<u64> {
         let run = self.runs.partition_point(|end| *end <= step);
-        (run < self.runs.len()).then_some(run as u64)
+        if run < self.runs.len() { Some(run as u64) } else { None }
     }
 }
 

@@ -114,7 +114,7 @@ fn scaled(values: &[f64]) -> Option<Vec<f64>> {
         return Some(values.iter().map(|value| value.ln()).collect());
     }
     let largest = values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
-    (largest > 0.0).then(|| values.iter().map(|value| value / largest).collect())
+    if largest > 0.0 { Some(values.iter().map(|value| value / largest).collect()) } else { None }
 }
 
 fn extremes(values: &[f64]) -> (f64, f64) {
@@ -139,7 +139,7 @@ fn change(raw: &[f64], runs: &[usize], before: &Range<usize>, after: &Range<usiz
         previous: runs[before.end - 1],
         before: old,
         after: new,
-        share: (old != 0.0).then(|| (new - old) / old.abs()),
+        share: if old != 0.0 { Some((new - old) / old.abs()) } else { None },
         confirmed: before.len() > 1 && after.len() > 1,
     }
 }
@@ -275,7 +275,8 @@ impl ScaledSeries {
 
     /// The jump between two segments, relative to its required minimum.
     fn strength(&self, before: &Range<usize>, after: &Range<usize>) -> f64 {
-        let (old, new) = (self.line(before), self.line(after));
+        let old = self.line(before);
+        let new = self.line(after);
         let between = before.end as f64 - 0.5;
         let jump = (new.at(between) - old.at(between)).abs();
         let of_noise = JUMP_NOISE * self.noise * (old.variance + new.variance).sqrt();
@@ -290,7 +291,7 @@ impl ScaledSeries {
         let slope = self.line(of).slope;
         let rise = (slope * (of.len() - 1) as f64).abs();
         let of_noise = DRIFT_NOISE * self.noise * (12.0 / of.len() as f64).sqrt();
-        (rise >= self.least.max(of_noise)).then(|| slope.exp_m1())
+        if rise >= self.least.max(of_noise) { Some(slope.exp_m1()) } else { None }
     }
 
     /// Deviating runs of a segment.

@@ -105,9 +105,13 @@ impl ReportSeries {
         FigureEntry {
             path: of.figure.path(),
             values: &of.values,
-            per: is_told.then(|| unit.name()),
-            expected: of.is_banded().then(|| self.of_runs(|run| self.expected(of, run, unit))),
-            told: is_told.then(|| self.of_runs(|run| self.told(of, run, unit))),
+            per: if is_told { Some(unit.name()) } else { None },
+            expected: if of.is_banded() {
+                Some(self.of_runs(|run| self.expected(of, run, unit)))
+            } else {
+                None
+            },
+            told: if is_told { Some(self.of_runs(|run| self.told(of, run, unit))) } else { None },
             change: self.of_runs(|run| self.change(of, run, telling)),
             share: self.of_runs(|run| self.share(of, run, telling)),
             trend: self.trend(of, telling),

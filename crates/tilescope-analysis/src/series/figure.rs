@@ -105,7 +105,9 @@ impl ReportSeries {
             let series = if trend.outliers.contains(&run) { OUTLIER } else { RUN };
             (series, format!("{text}{change}"))
         };
-        let (x, y, name) = (run as f64, value.unwrap_or(foot), about.name.clone());
+        let x = run as f64;
+        let y = value.unwrap_or(foot);
+        let name = about.name.clone();
         FigurePoint { x, y, series, id: run, name, about: words }
     }
 }

@@ -69,7 +69,8 @@ fn overlaps(choice: &str, listed: &str) -> bool {
 }
 
 fn same_parts(choice: &str, path: &str, same: impl Fn(&str, &str) -> bool) -> bool {
-    let (chosen, parts) = (choice.split('.'), path.split('.'));
+    let chosen = choice.split('.');
+    let parts = path.split('.');
     chosen.clone().count() == parts.clone().count()
         && chosen.zip(parts).all(|(chosen, part)| same(chosen, part))
 }

@@ -69,8 +69,10 @@ fn target(figures: &ReportSummary) -> String {
 }
 
 fn not_executed(figures: &ReportSummary) -> Option<String> {
-    let over = figures.out_of_memory_tiles();
-    figures.execution.is_none().then(|| match over {
+    if figures.execution.is_some() {
+        return None;
+    }
+    Some(match figures.out_of_memory_tiles() {
         0 => "it was compiled but not run".to_owned(),
         1 => "it does not fit in memory: 1 tile is over".to_owned(),
         tiles => format!("it does not fit in memory: {} tiles are over", grouped(tiles)),

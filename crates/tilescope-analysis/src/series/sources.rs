@@ -186,7 +186,8 @@ impl ReportWalk<'_> {
             if self.entries > MAX_ENTRIES {
                 return Err(SeriesError::TooManyEntries { path: self.root.to_owned() });
             }
-            let (inside, own) = (entry.path(), name.join(entry.file_name()));
+            let inside = entry.path();
+            let own = name.join(entry.file_name());
             let is_report = inside.extension().is_some_and(|ending| ending == "pop");
             let is_report = is_report || has_common_name(&inside);
             if is_report && !inside.is_dir() {
@@ -204,10 +205,11 @@ impl ReportWalk<'_> {
 
     fn run_name(&self, file: &Path) -> String {
         let is_inside = file.parent().is_none_or(|parent| parent.as_os_str().is_empty());
-        match is_inside && has_common_name(file) {
+        if is_inside && has_common_name(file) {
             // The given directory is itself a report.
-            true => self.root.file_name().unwrap_or(OsStr::new(".")).to_string_lossy().into_owned(),
-            false => run_name(file),
+            self.root.file_name().unwrap_or(OsStr::new(".")).to_string_lossy().into_owned()
+        } else {
+            run_name(file)
         }
     }
 
@@ -222,7 +224,8 @@ impl ReportWalk<'_> {
 
 /// Compares names with their numbers by value: `v2` before `v10`.
 pub fn natural_order(a: &str, b: &str) -> Ordering {
-    let (mut rest_a, mut rest_b) = (a, b);
+    let mut rest_a = a;
+    let mut rest_b = b;
     while let (Some((part_a, after_a)), Some((part_b, after_b))) =
         (first_part(rest_a), first_part(rest_b))
     {
@@ -249,5 +252,9 @@ fn first_part(text: &str) -> Option<(&str, &str)> {
 
 /// A number without leading zeros.
 fn digits(part: &str) -> Option<&str> {
-    part.starts_with(|letter: char| letter.is_ascii_digit()).then(|| part.trim_start_matches('0'))
+    if part.starts_with(|letter: char| letter.is_ascii_digit()) {
+        Some(part.trim_start_matches('0'))
+    } else {
+        None
+    }
 }

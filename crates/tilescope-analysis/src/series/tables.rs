@@ -12,9 +12,10 @@ impl SeriesFigure {
     /// Its path with the unit of work: `execution.total_cycles (per sample)`.
     pub fn title(&self, series: &ReportSeries, telling: SeriesTelling) -> String {
         let path = self.figure.path();
-        match self.figure.is_of_run() {
-            true => format!("{path} (per {})", series.unit(telling.unit).name()),
-            false => path.to_owned(),
+        if self.figure.is_of_run() {
+            format!("{path} (per {})", series.unit(telling.unit).name())
+        } else {
+            path.to_owned()
         }
     }
 
@@ -44,7 +45,11 @@ impl SeriesFigure {
     /// A value of the figure as a table cell.
     fn cell(&self, value: Option<f64>) -> TableCell {
         let Some(value) = value else { return TableCell::Missing };
-        let whole = (value.fract() == 0.0 && (0.0..1e15).contains(&value)).then_some(value as u64);
+        let whole = if value.fract() == 0.0 && (0.0..1e15).contains(&value) {
+            Some(value as u64)
+        } else {
+            None
+        };
         match (self.figure.quantity(), whole) {
             (GateQuantity::Bytes, Some(bytes)) => TableCell::Bytes(Bytes(bytes)),
             (GateQuantity::Share, _) => TableCell::Share(value),
@@ -83,7 +88,11 @@ impl ReportSeries {
             let hidden = table.rows.len().saturating_sub(limit);
             table.rows.truncate(limit);
             table.rows.extend(total);
-            let note = (hidden > 0).then(|| format!("{hidden} more operations are in the total"));
+            let note = if hidden > 0 {
+                Some(format!("{hidden} more operations are in the total"))
+            } else {
+                None
+            };
             page.push(("Operations", table, note));
         }
         page
@@ -93,10 +102,7 @@ impl ReportSeries {
     /// runs.
     pub fn operations_where_narrow(&self, telling: SeriesTelling) -> DataTable {
         let all = self.operations_table(telling);
-        match self.is_narrow() {
-            true => all,
-            false => self.operations_in_short(&all, telling),
-        }
+        if self.is_narrow() { all } else { self.operations_in_short(&all, telling) }
     }
 
     /// True if each run can have its own column in narrow output.
@@ -115,7 +121,8 @@ impl ReportSeries {
             TableColumn::number("Most"),
         ];
         let row = |cells: &Vec<TableCell>| {
-            let (baseline, last) = (&cells[1 + telling.baseline], &cells[self.runs.len()]);
+            let baseline = &cells[1 + telling.baseline];
+            let last = &cells[self.runs.len()];
             let share = match (baseline.number(), last.number()) {
                 (Some(before), Some(after)) if before > 0.0 => {
                     TableCell::ChangeShare(after / before - 1.0)
@@ -124,7 +131,8 @@ impl ReportSeries {
             };
             let values = || cells[1..].iter().filter(|cell| cell.number().is_some());
             let order = |a: &&TableCell, b: &&TableCell| a.compare(b);
-            let (least, most) = (values().min_by(order).cloned(), values().max_by(order).cloned());
+            let least = values().min_by(order).cloned();
+            let most = values().max_by(order).cloned();
             vec![cells[0].clone(), baseline.clone(), last.clone(), share, least.into(), most.into()]
         };
         DataTable::new(columns, all.rows.iter().map(row).collect())
@@ -138,15 +146,17 @@ impl ReportSeries {
         }
         for (title, table, note) in self.page(telling, limit) {
             text.push_str(&format!("#### {title}\n\n"));
-            match table.rows.is_empty() {
-                true => text.push_str("none\n"),
-                false => text.push_str(&markdown_table(&table)),
+            if table.rows.is_empty() {
+                text.push_str("none\n")
+            } else {
+                text.push_str(&markdown_table(&table))
             }
             text.push_str(&note.map_or_else(String::new, |note| format!("\n{note}\n")));
             text.push('\n');
         }
         for unread in &self.unread {
-            let (name, problem) = (escaped(&unread.name), escaped(&unread.problem));
+            let name = escaped(&unread.name);
+            let problem = escaped(&unread.problem);
             text.push_str(&format!("Not read: {name}: {problem}\n\n"));
         }
         text

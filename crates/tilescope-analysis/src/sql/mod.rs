@@ -98,7 +98,7 @@ const MANY_STEPS: u64 = 5_000_000;
 impl SqlSummary {
     /// A hint at faster queries, if a large number of steps was read one by one.
     pub fn hint(&self) -> Option<String> {
-        (self.steps_read >= MANY_STEPS).then(|| hint(self.steps_read))
+        if self.steps_read >= MANY_STEPS { Some(hint(self.steps_read)) } else { None }
     }
 }
 
@@ -182,7 +182,9 @@ pub fn run(
     }
     let clock = Arc::new(QueryClock::new(question.time_limit, question.cancel.clone()));
     let (parts, taken) = sync_channel(WAITING_PARTS);
-    let (work, asked, time) = (report.clone(), question.clone(), clock.clone());
+    let work = report.clone();
+    let asked = question.clone();
+    let time = clock.clone();
     let answer = move || {
         let answer = Answer { clock: time, parts };
         let done = answer.make(&work, &asked);
@@ -193,7 +195,7 @@ pub fn run(
     thread.spawn(answer)?;
     let too_long = || {
         let steps = clock.steps();
-        let hint = (steps >= MANY_STEPS).then(|| hint(steps));
+        let hint = if steps >= MANY_STEPS { Some(hint(steps)) } else { None };
         SqlError::TooLong { limit: question.time_limit, hint }
     };
     let mut rows = 0;
@@ -260,7 +262,8 @@ impl Answer {
             return Ok(());
         }
         let mut rows = statement.raw_query();
-        let (mut part, mut bytes) = (Vec::new(), 0);
+        let mut part = Vec::new();
+        let mut bytes = 0;
         while let Some(row) = rows.next().map_err(failed)? {
             let mut values = Vec::with_capacity(columns);
             for column in 0..columns {
@@ -313,7 +316,13 @@ fn bind(
     let mut given = vec![false; wanted];
     for (place, (name, value)) in parameters.iter().enumerate() {
         let at = match name {
-            None => (place < wanted).then_some(place + 1),
+            None => {
+                if place < wanted {
+                    Some(place + 1)
+                } else {
+                    None
+                }
+            }
             Some(name) => [":", "@", "$"]
                 .iter()
                 .find_map(|sign| statement.parameter_index(&format!("{sign}{name}")).ok()?),

@@ -53,9 +53,10 @@ impl<'w> TextRows<'w> {
                 line.push_str("  ");
             }
             // Writing to a string cannot fail.
-            let _ = match is_number {
-                true => write!(line, "{cell:>width$}"),
-                false => write!(line, "{cell:width$}"),
+            let _ = if *is_number {
+                write!(line, "{cell:>width$}")
+            } else {
+                write!(line, "{cell:width$}")
             };
         }
         writeln!(self.output, "{}", line.trim_end())

@@ -92,7 +92,7 @@ fn nearest<'n>(name: &str, known: &'n [String]) -> Option<&'n str> {
     let likeness =
         |other: &String| strsim::normalized_damerau_levenshtein(&name, &other.to_lowercase());
     let best = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(best) >= 0.6).then_some(best)
+    if likeness(best) >= 0.6 { Some(best) } else { None }
 }
 
 fn names(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {

@@ -32,7 +32,7 @@ pub fn overview(overview: &ExchangeCodeOverview) -> DataTable {
 
 /// `part` as a share of `all`; `None` if `all` is zero.
 pub fn share(part: Bytes, all: Bytes) -> Option<f64> {
-    (!all.is_zero()).then(|| part.as_f64() / all.as_f64())
+    if all.is_zero() { None } else { Some(part.as_f64() / all.as_f64()) }
 }
 
 /// Programs that move data.

@@ -45,14 +45,15 @@ const REPLICAS: &str = "Those that are alike; a row is of each of them";
 pub fn ipus(ipus: &[IpuTotals], classes: &ReplicaClasses, report: &Report) -> DataTable {
     let shares = StepActivity::ALL.map(StepActivity::title).into_iter().chain(["Idle"]);
     let shares = shares.map(|title| TableColumn::share(title).about(SHARE));
-    let replicas = classes.differ().then(|| TableColumn::text("Replicas").about(REPLICAS));
+    let replicas =
+        if classes.differ() { Some(TableColumn::text("Replicas").about(REPLICAS)) } else { None };
     let replicas_of = |of: &IpuTotals| {
         let class = classes.classes.get(of.at.class.index()).filter(|_| classes.differ())?;
         Some(replica_numbers(&class.replicas))
     };
     let has_balance = report.has(ReportPart::ActiveTiles);
     let has_bytes = report.has(ReportPart::StepBytes);
-    let moved = |of: Bytes| has_bytes.then_some(of);
+    let moved = |of: Bytes| if has_bytes { Some(of) } else { None };
     table! { ipus, |of|
         id "IPU" => of.at.ipu, "IPU of the replica";
         number "Steps" => of.steps, "Executed steps that touch the window";
@@ -88,7 +89,11 @@ pub fn schedule(report: &Report) -> Result<DataTable, ReportError> {
         rows.sort_by_key(|(.., turn)| (turn.column, turn.stage, turn.range.start));
     }
     let slot = |column: &ScheduleColumn| {
-        (column.kind == ScheduleColumnKind::Slot).then_some(TableCell::Id(column.number))
+        if column.kind == ScheduleColumnKind::Slot {
+            Some(TableCell::Id(column.number))
+        } else {
+            None
+        }
     };
     Ok(table! { rows, |(schedule, held, turn)|
         short "Iteration" => TableCell::Id(schedule.iteration);

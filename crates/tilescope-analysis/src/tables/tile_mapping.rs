@@ -51,7 +51,7 @@ pub fn regions(mapping: &SubjectTileMapping, addresses: bool) -> DataTable {
         text "Variable" => &region.variable;
         text "Part, in layout order" => region.part();
         number "Bytes per tile" => region.bytes;
-        number "Address" => addresses.then_some(TableCell::Count(region.offset.0));
+        number "Address" => if addresses { Some(TableCell::Count(region.offset.0)) } else { None };
     }
 }
 

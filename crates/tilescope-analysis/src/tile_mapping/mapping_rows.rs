@@ -30,7 +30,8 @@ impl MappedVariableRegion {
             Some(bytes) if bytes > Bytes::ZERO => (bytes, "elements"),
             _ => (Bytes(1), "bytes"),
         };
-        let (first, end) = (self.start / unit, (self.start + bytes) / unit);
+        let first = self.start / unit;
+        let end = (self.start + bytes) / unit;
         format!("{name} {} - {}", grouped(first), grouped(end.saturating_sub(1).max(first)))
     }
 }

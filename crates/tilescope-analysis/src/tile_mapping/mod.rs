@@ -117,9 +117,11 @@ fn tensors(report: &Report) -> Result<(Vec<MappingListEntry>, bool), ReportError
     for (id, variable) in variables.found.into_iter().filter(|(_, v)| is_tensor(v.category)) {
         let size = bytes_of(&variable.tiles).total().0;
         let tiles = u64::from(variable.tiles.tile_count());
-        let at = per_tile
-            .then(|| known.get(&(variable.name.clone(), variable.category)).copied())
-            .flatten();
+        let at = if per_tile {
+            known.get(&(variable.name.clone(), variable.category)).copied()
+        } else {
+            None
+        };
         if let Some(at) = at {
             entries[at].size += size;
             entries[at].tiles += tiles;
@@ -161,7 +163,8 @@ fn operations(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
 /// Number of tiles in any of the ranges.
 fn covered(ranges: &mut [TileRange]) -> u64 {
     ranges.sort_unstable();
-    let (mut count, mut covered) = (0, TileId(0));
+    let mut count = 0;
+    let mut covered = TileId(0);
     for range in ranges {
         let end = covered.max(range.end);
         count += u64::from(end - covered.max(range.first));
@@ -305,7 +308,7 @@ pub fn mapping(
         MappingSubject::Operation(id) => operation(report, id, &mut mapping)?,
         MappingSubject::ComputeSet(id) => compute_set(report, id, &mut mapping)?,
     };
-    Ok(found.then_some(mapping))
+    Ok(if found { Some(mapping) } else { None })
 }
 
 fn tensor(

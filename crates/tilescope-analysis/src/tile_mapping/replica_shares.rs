@@ -43,7 +43,8 @@ pub fn replica_share(report: &Report, id: VariableId) -> Result<Option<ReplicaSh
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn replica_shares(report: &Report) -> Result<Vec<(String, ReplicaShare)>, ReportError> {
-    let (kept, target) = (kept_tensors(report)?, report.target()?);
+    let kept = kept_tensors(report)?;
+    let target = report.target()?;
     let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
     for_each_variable(report, |_, variable| {
         if kept.contains(&variable.name)

@@ -96,7 +96,8 @@ fn roofline(report: &Report) -> Result<Figure, ReportError> {
 pub fn roofline_figure(found: &ReportLimits, of: &Roofline) -> Figure {
     /// Extent of roofs to the left and to the right, as a factor: painters clip them.
     const FAR: f64 = 1e12;
-    let (machine, rows) = (&found.machine, &found.rows);
+    let machine = &found.machine;
+    let rows = &found.rows;
     let clock = machine.clock.map_or(1.0, |clock| clock.0 as f64);
     let (flops, bytes) = match machine.clock {
         Some(_) => ("FLOP/s", "B/s"),
@@ -141,7 +142,9 @@ pub fn roofline_figure(found: &ReportLimits, of: &Roofline) -> Figure {
                 // The exchange is always shown.
                 let is_used = own == MachineInterface::TileSend
                     || of.points.iter().any(|point| point.interface == Some(own));
-                xs.extend(is_used.then_some(ridge));
+                if is_used {
+                    xs.push(ridge);
+                }
                 ([ridge / FAR, ridge], bytes, is_used)
             }
         };

@@ -107,7 +107,9 @@ impl Topic {
         for table in self.all_tables() {
             tables.push(TableAnswer { name: table.name, table: (table.read)(report)? });
         }
-        let (topic, title, about) = (self.id, self.title, self.about);
+        let topic = self.id;
+        let title = self.title;
+        let about = self.about;
         Ok(TopicAnswer { topic, title, about, facts: (self.facts)(report)?, figures, tables })
     }
 }

@@ -96,7 +96,8 @@ pub fn arrows(
     let mut arrows = Vec::new();
     let lanes = || trace.lanes().iter().filter(|lane| lane.sub_lane == 0);
     for step in steps {
-        let (mut parts, mut behind) = (BTreeMap::new(), BTreeMap::new());
+        let mut parts = BTreeMap::new();
+        let mut behind = BTreeMap::new();
         for info in lanes() {
             let lane = trace.lane_of(info.ipu, 0);
             let found = lane.map(|lane| lane.find_with_next(*step, STEPS_TO_CONSUMER));

@@ -35,7 +35,8 @@ pub fn host_lane(
         let Some(lane) = trace.lane_of(info.ipu, info.sub_lane) else { continue };
         for span in lane.spans(window, pixels)? {
             let Some(work) = work(&span) else { continue };
-            let (first, last) = (column(span.range().start), column(span.range().end));
+            let first = column(span.range().start);
+            let last = column(span.range().end);
             let end = last.max(first + 1).min(columns.len());
             for place in columns.iter_mut().take(end).skip(first) {
                 *place = (*place).max(Some(work));
@@ -57,7 +58,11 @@ fn work(span: &LaneSpan) -> Option<HostActivity> {
         }
         LaneSpan::Step(_) => Some(HostActivity::Transferring),
         LaneSpan::Bucket(bucket) => {
-            (bucket.totals.cycles[StepActivity::Host] > Cycles::ZERO).then_some(HostActivity::Mixed)
+            if bucket.totals.cycles[StepActivity::Host] > Cycles::ZERO {
+                Some(HostActivity::Mixed)
+            } else {
+                None
+            }
         }
     }
 }

@@ -59,7 +59,8 @@ impl LaneShares {
         if cycle < self.window.start || self.window.end <= cycle {
             return None;
         }
-        let (length, count) = (self.window.length().0, self.columns.len() as u64);
+        let length = self.window.length().0;
+        let count = self.columns.len() as u64;
         let offset = (cycle - self.window.start).0;
         // The last column that starts at or before the cycle.
         let behind = Cycles(count).share_rounded_up(offset + 1, length);
@@ -119,7 +120,8 @@ impl LaneShares {
 fn add_bucket(column: &mut ShareColumn, bucket: &StepBucket, part: CycleRange) {
     let StepBucket { range, totals, .. } = bucket;
     let length = range.length().0.max(1);
-    let (start, end) = ((part.start - range.start).0, (part.end - range.start).0);
+    let start = (part.start - range.start).0;
+    let end = (part.end - range.start).0;
     for (activity, cycles) in totals.cycles.iter() {
         let inside = cycles.share(end, length) - cycles.share(start, length);
         column.cycles[activity] = column.cycles[activity].saturating_add(inside);

@@ -64,7 +64,8 @@ impl LinkTraffic {
         if cycle < self.window.start || self.window.end <= cycle {
             return None;
         }
-        let (length, count) = (self.window.length().0, self.columns.len() as u64);
+        let length = self.window.length().0;
+        let count = self.columns.len() as u64;
         let offset = (cycle - self.window.start).0;
         // The last column that starts at or before the cycle.
         let behind = Cycles(count).share_rounded_up(offset + 1, length);
@@ -100,7 +101,8 @@ impl LinkTraffic {
             if at > first && part.is_empty() {
                 break;
             }
-            let (start, end) = ((part.start - range.start).0, (part.end - range.start).0);
+            let start = (part.start - range.start).0;
+            let end = (part.end - range.start).0;
             self.columns[at].add(moved.part(start, end, length));
         }
     }

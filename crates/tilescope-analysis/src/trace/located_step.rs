@@ -71,7 +71,8 @@ fn step_of(trace: &Trace, place: &ViewLocation) -> Result<Option<LaneStepLocatio
         let longer = |step: &LaneStep| {
             longest.is_none_or(|known| step.range.length() > known.step.range.length())
         };
-        let (ipu, sub_lane) = (info.ipu, info.sub_lane);
+        let ipu = info.ipu;
+        let sub_lane = info.sub_lane;
         let found = step.filter(longer).map(|step| LaneStepLocation { ipu, sub_lane, step });
         longest = found.or(longest);
     }

@@ -121,7 +121,8 @@ fn single(mark: &TraceMark, about: &mut MarkRowsOfWords) {
     let steps = mark.steps.end.0.saturating_sub(mark.steps.start.0);
     if steps > 0 {
         let last = mark.steps.end.0 - 1;
-        let (first, last) = (grouped(mark.steps.start.0), grouped(last));
+        let first = grouped(mark.steps.start.0);
+        let last = grouped(last);
         about.push("Steps", format!("{} : {first} - {last}", grouped(steps)));
     }
 }

@@ -11,7 +11,9 @@ pub(super) fn full_phases(report: &Report) -> Result<Vec<CycleRange>, ReportErro
     let mut full = Vec::new();
     for mark in MarkPages::new(report, (ReplicaClassId(0), MarkKind::Phase, None), None) {
         let mark = mark?;
-        full.extend((!crate::label_conventions::is_ramp(&mark)).then_some(mark.cycles));
+        if !crate::label_conventions::is_ramp(&mark) {
+            full.push(mark.cycles);
+        }
     }
     Ok(full)
 }

@@ -299,7 +299,11 @@ impl MarkPage {
         let count = usize::try_from(block.count).ok()?;
         let marks = self.marks.get(from..from.checked_add(count)?)?;
         let last = marks.last()?.cycles.start;
-        (self.starts.start <= block.range.start && last < self.starts.end).then_some(marks)
+        if self.starts.start <= block.range.start && last < self.starts.end {
+            Some(marks)
+        } else {
+            None
+        }
     }
 }
 
@@ -403,7 +407,8 @@ impl MarkRowsReader {
                 return Ok(None);
             }
         }
-        let (full, order) = (self.full.take(), [MarkKind::Iteration, MarkKind::Slot]);
+        let full = self.full.take();
+        let order = [MarkKind::Iteration, MarkKind::Slot];
         let mut rows = self.finish();
         for kind in order {
             let within = full.as_deref().filter(|_| kind == MarkKind::Slot);
@@ -458,7 +463,9 @@ impl MarkRowsReader {
             let place = self.push(MarkRowId::Common(kind), &mark);
             if kind == MarkKind::Phase {
                 let full = self.full.get_or_insert_default();
-                full.extend((!crate::label_conventions::is_ramp(&mark)).then_some(mark.cycles));
+                if !crate::label_conventions::is_ramp(&mark) {
+                    full.push(mark.cycles);
+                }
             }
             if let Some(repeated) = &mut repeated {
                 repeated.push(&mark, place);

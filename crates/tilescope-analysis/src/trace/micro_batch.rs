@@ -52,7 +52,8 @@ pub fn micro_batch_path(
     for id in rows.ids() {
         let MarkRowId::Ipu(at) = id else { continue };
         for block in rows.of_micro_batch(report, id, number)? {
-            let (pass, range) = (block.pass(), block.range);
+            let pass = block.pass();
+            let range = block.range;
             let stage = stage_name(&rows.words(id, &block), pass).to_owned();
             turns.push(MicroBatchTurn { at, stage, pass, range });
         }

@@ -174,7 +174,8 @@ fn is_auxiliary(leaf: &str) -> bool {
 /// The parts of a debug name: without compiler prefixes, split at `/` outside of braces.
 fn path_parts(name: &str) -> Vec<&str> {
     let mut parts = Vec::new();
-    let (mut start, mut depth) = (0, 0u32);
+    let mut start = 0;
+    let mut depth = 0u32;
     let name = without_prefix(name);
     for (at, letter) in name.char_indices() {
         match letter {

@@ -199,7 +199,8 @@ pub(crate) fn program_runs_of(
     let lanes = (0..trace.lanes().len()).into_par_iter().map(sums);
     let lanes: Vec<Option<(LaneInfo, Arc<Vec<ProgramStepSums>>)>> =
         lanes.collect::<Result<_, ReportError>>()?;
-    let (mut steps, mut unattributed) = (Vec::new(), Vec::new());
+    let mut steps = Vec::new();
+    let mut unattributed = Vec::new();
     for (info, lane) in lanes.iter().flatten() {
         let ipu = &info.ipu;
         for sums in lane.iter().filter(|sums| wanted(info, sums.kind())) {
@@ -210,7 +211,8 @@ pub(crate) fn program_runs_of(
             }
         }
     }
-    let (steps, unattributed) = (summed(steps), summed(unattributed));
+    let steps = summed(steps);
+    let unattributed = summed(unattributed);
     Ok(ProgramRuns { steps, unattributed, range: trace.range() })
 }
 

@@ -24,7 +24,8 @@ pub struct MarkPlace {
 impl MarkPlace {
     /// Its additional length relative to `typical`, as a share.
     pub fn deviation(&self, typical: &Self) -> f64 {
-        let (own, usual) = (self.range.length().as_f64(), typical.range.length().as_f64());
+        let own = self.range.length().as_f64();
+        let usual = typical.range.length().as_f64();
         own / usual.max(1.0) - 1.0
     }
 }

@@ -199,7 +199,8 @@ impl StepDetailRows {
 /// `88 : 173,493 - 173,581 (14 overlapped with previous)`
 fn cycles_row(range: CycleRange, overlap: Cycles) -> String {
     let length = range.length();
-    let (start, end) = (range.start, range.end);
+    let start = range.start;
+    let end = range.end;
     let mut text = format!("{length} : {start} - {end}");
     if overlap > Cycles::ZERO {
         text.push_str(&format!(" ({} overlapped with previous)", overlap));
@@ -226,7 +227,9 @@ fn exchange_rows(
     let Some(exchange) = report.exchange(program)? else { return Ok(()) };
     let on_ipu = report.target()?.tiles_of_ipu(ipu);
     let moved = |traffic: &TileTraffic| traffic.bytes_in + traffic.bytes_out;
-    let (mut total, mut busiest, mut code) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
+    let mut total = Bytes::ZERO;
+    let mut busiest = Bytes::ZERO;
+    let mut code = Bytes::ZERO;
     for (tiles, traffic) in exchange.tiles.iter() {
         let count = u64::from(tiles.intersection(on_ipu).count());
         if count > 0 {
@@ -253,7 +256,8 @@ fn route_rows(
     rows: &mut StepDetailRows,
 ) -> Result<(), ReportError> {
     let links = InterIpuTransfers::read(report)?;
-    let (mut sends, mut receives) = (Vec::new(), Vec::new());
+    let mut sends = Vec::new();
+    let mut receives = Vec::new();
     for link in links.transfers_of_program(program) {
         let bytes = link
             .bytes

@@ -34,7 +34,7 @@ struct PerTileWork {
 impl PerTileWork {
     fn from_tile_runs(tiles: TileRuns<u64>) -> Option<Self> {
         let most = tiles.max();
-        (most > 0).then_some(Self { tiles, most })
+        if most > 0 { Some(Self { tiles, most }) } else { None }
     }
 }
 

@@ -265,7 +265,8 @@ impl TileSources {
         (step, tiles): (&LaneStep, TileRange),
         found: &mut TilesAtCycle,
     ) -> Result<bool, ReportError> {
-        let (cycle, wanted) = (found.cycle, found.figure == TileFigure::Active);
+        let cycle = found.cycle;
+        let wanted = found.figure == TileFigure::Active;
         let first = StepId(step.step.0.saturating_sub(NEIGHBOURS));
         let end = StepId(step.step.0.saturating_add(NEIGHBOURS + 1));
         let labels = self.labels.as_deref().map_or(&[][..], Vec::as_slice);
@@ -307,7 +308,8 @@ impl TileSources {
     ) -> Result<bool, ReportError> {
         let at = step.program.and_then(|id| self.steps.get(&id).copied());
         let Some(at) = at else { return Ok(false) };
-        let (tiles, memory) = (self.target.tiles_of_ipu(ipu), self.memory(report)?);
+        let tiles = self.target.tiles_of_ipu(ipu);
+        let memory = self.memory(report)?;
         fill(&memory.always, tiles, &mut found.values, |bytes| *bytes);
         for (_, placed) in memory.others.iter().filter(|(life, _)| life.contains(&at)) {
             for (run, part) in placed.iter() {

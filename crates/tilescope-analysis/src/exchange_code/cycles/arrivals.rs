@@ -47,9 +47,10 @@ pub struct UnknownArrivals {
 impl UnknownArrivals {
     /// The reason as a sentence, for `all` executions.
     pub fn sentence(&self, all: u64) -> String {
-        let these = match self.executions == all {
-            true => "Its executions".to_owned(),
-            false => format!("{} of its {all} executions", self.executions),
+        let these = if self.executions == all {
+            "Its executions".to_owned()
+        } else {
+            format!("{} of its {all} executions", self.executions)
         };
         match self.behind {
             Some(kind) => {
@@ -128,7 +129,8 @@ impl LanePrograms {
         exchanges: &BTreeMap<ProgramId, ExchangeTraffic>,
     ) -> Result<Self, ReportError> {
         let LaneInfo { ipu, .. } = lane.info();
-        let (programs, tiles) = (report.programs()?, report.target()?.tiles_of_ipu(ipu));
+        let programs = report.programs()?;
+        let tiles = report.target()?.tiles_of_ipu(ipu);
         let mut found = Self::default();
         found.exchanges.resize(programs.len(), None);
         found.ends.resize(programs.len(), None);
@@ -155,7 +157,7 @@ impl LanePrograms {
     /// Index of the exchange that a step executes, if it is one.
     fn exchange(&self, step: BusyStep) -> Option<usize> {
         let place = (*self.exchanges.get(step.program?.index())?)?;
-        step.kind.moves_data().then_some(place as usize)
+        if step.kind.moves_data() { Some(place as usize) } else { None }
     }
 
     fn ends(&self, step: BusyStep) -> Option<TileEnds> {
@@ -214,7 +216,7 @@ impl BusyStep {
     /// `None` for steps in which tiles only wait.
     fn of(step: &LaneStep) -> Option<Self> {
         let waits = matches!(step.kind, ProgramKind::Sync | ProgramKind::WriteUndef);
-        (!waits).then_some(Self { program: step.program, kind: step.kind })
+        if !waits { Some(Self { program: step.program, kind: step.kind }) } else { None }
     }
 }
 
@@ -292,7 +294,7 @@ struct Arrivals {
 impl Arrivals {
     fn arrive(&mut self, ends: TileEnds, executions: u64) {
         let TileEnds { spread: widest, last, last_tiles } = ends;
-        let last = (!widest.is_zero()).then_some(last);
+        let last = if widest.is_zero() { None } else { Some(last) };
         let spread = Cycles(widest.0.saturating_mul(executions));
         self.known.add(&TileArrivals { executions, spread, widest, last, last_tiles });
     }

@@ -63,15 +63,15 @@ fn lower_bound(of: &ExchangeCycles, machine: &Machine, numbers: NumberFormat) ->
         };
         tile.map_or_else(|| format!("none {verb} anything"), words)
     };
-    let (sends, receives) = (part(traffic.sender, "sends"), part(traffic.receiver, "receives"));
+    let sends = part(traffic.sender, "sends");
+    let receives = part(traffic.receiver, "receives");
     let rate = |interface| machine.limits.bytes_per_cycle(interface).unwrap_or_default();
     let alone = rate(MachineInterface::TileSend);
-    let shared = match traffic.received > traffic.sent {
-        true => {
-            let shared = rate(MachineInterface::Tile);
-            format!(", {shared} for what another tile on its bus can receive too")
-        }
-        false => String::new(),
+    let shared = if traffic.received > traffic.sent {
+        let shared = rate(MachineInterface::Tile);
+        format!(", {shared} for what another tile on its bus can receive too")
+    } else {
+        String::new()
     };
     format!("Of its tiles, {sends} and {receives}, at {alone} B per cycle{shared}.")
 }
@@ -106,7 +106,8 @@ fn arrival_spread(run: Option<ExchangeRun>) -> ExchangeLine {
                         0 | 1 => "comes".to_owned(),
                         tiles => format!("and {} more come", grouped(u64::from(tiles) - 1)),
                     };
-                    let (most, tile) = (cycles(of.widest), grouped(tile.into()));
+                    let most = cycles(of.widest);
+                    let tile = grouped(tile.into());
                     sentence += &format!("; {most} at most, when tile {tile} {come} last.");
                 }
                 None => sentence += ": all tiles come together.",
@@ -131,10 +132,8 @@ fn transfer(of: &ExchangeCycles, run: Option<ExchangeRun>) -> ExchangeLine {
     let sentence = match run {
         None => NOT_RUN.to_owned(),
         Some(run) => {
-            let all = match run.knows_start {
-                true => "Cycles of its slowest tile",
-                false => "Cycles of a step",
-            };
+            let all =
+                if run.knows_start { "Cycles of its slowest tile" } else { "Cycles of a step" };
             let steps = match run.executions {
                 1 => "one execution".to_owned(),
                 steps => format!("{} executions", grouped(steps)),

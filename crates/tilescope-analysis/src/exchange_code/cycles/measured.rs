@@ -30,8 +30,9 @@ pub(super) fn measured_exchanges(
     if !report.has_tile_samples() {
         return Ok(found);
     }
-    let (programs, labels, target) =
-        (exchange_steps(trace)?, report.sample_labels()?, report.target()?);
+    let programs = exchange_steps(trace)?;
+    let labels = report.sample_labels()?;
+    let target = report.target()?;
     let mut walk = Walk { target: &target, before: HashMap::new(), open: None, found: &mut found };
     report.visit_tile_samples(StepId(0)..StepId(u64::MAX), |step, sample| {
         let kind = labels.get(sample.label as usize).map(|label| label.kind);
@@ -120,7 +121,7 @@ impl Walk<'_> {
             executions: 1,
             spread,
             widest: spread,
-            last: (!spread.is_zero()).then_some(open.last_tile),
+            last: if spread.is_zero() { None } else { Some(open.last_tile) },
             last_tiles: open.last_tiles,
         };
         let transfer = open.end.saturating_sub(open.last);

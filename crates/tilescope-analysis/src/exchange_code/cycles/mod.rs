@@ -81,7 +81,7 @@ impl ExchangeRun {
     /// Mean cycles of an execution before its tiles move any data.
     pub fn mean_start(&self) -> Option<Cycles> {
         let start = self.cycles.saturating_sub(self.transfer);
-        self.knows_start.then(|| start / self.executions.max(1))
+        if self.knows_start { Some(start / self.executions.max(1)) } else { None }
     }
 
     /// Mean cycles of an execution in which data moves.
@@ -130,7 +130,8 @@ pub struct ExchangeCyclesList {
 pub fn exchange_cycles(report: &Report) -> Result<ExchangeCyclesList, ReportError> {
     let reader = ExchangeReader::new(report)?;
     let mut steps = ExchangeSteps::default();
-    let (mut known, mut measured) = (None, BTreeMap::new());
+    let mut known = None;
+    let mut measured = BTreeMap::new();
     if let Some(trace) = report.trace()? {
         steps = ExchangeSteps::read(&trace)?;
         known = Some(arrivals(report, &trace, &reader.exchanges)?);
@@ -302,7 +303,8 @@ pub fn exchange_tiles(
     program: ProgramId,
 ) -> Result<Vec<ExchangeTile>, ReportError> {
     let Some(traffic) = report.exchange(program)? else { return Ok(Vec::new()) };
-    let (machine, target) = (Machine::read(report)?, report.target()?);
+    let machine = Machine::read(report)?;
+    let target = report.target()?;
     let internal =
         report.programs()?.get(program).is_some_and(|of| of.kind == ProgramKind::DoExchange);
     let mut rows = Vec::new();
