@@ -102,7 +102,7 @@ fn the_path_on_the_screen_is_a_table_whose_rows_lead_to_steps() {
 fn other_views_count_what_is_on_the_path() {
     for (view, words) in [
         ("summary", ["On the path", "Hidden", "Lead"]),
-        ("program-tree", ["On the path", "Exposed, mean", "Hidden, mean"]),
+        ("program-tree", ["On the path", "Exposed per IPU", "Hidden per IPU"]),
     ] {
         let (window, _directory) = window(view);
         words.iter().for_each(|words| assert!(says(&window, words), "{view}: {words}"));

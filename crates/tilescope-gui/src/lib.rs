@@ -64,7 +64,7 @@ pub enum GuiError {
     #[error(transparent)]
     Write(#[from] AtomicFileError),
     /// It has more lines than a picture has room for.
-    #[error("there is too much of it for a picture")]
+    #[error("the view is too large for a picture")]
     PictureHeight,
     /// The link to what is to be drawn means nothing.
     #[error("{0}")]

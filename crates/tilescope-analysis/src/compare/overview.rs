@@ -129,9 +129,9 @@ fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String
         named.next().filter(|row| row.source.is_some() || row.target.is_some())
     };
     let time = match row("Cycles") {
-        None => "Neither report was executed.".to_owned(),
-        Some(row) if row.source.is_none() => "Only the target was executed.".to_owned(),
-        Some(row) if row.target.is_none() => "Only the source was executed.".to_owned(),
+        None => "Neither program was run.".to_owned(),
+        Some(row) if row.source.is_none() => "Only the target was run.".to_owned(),
+        Some(row) if row.target.is_none() => "Only the source was run.".to_owned(),
         Some(row) => {
             let per = row.per.map_or(String::new(), |per| format!(" {}", per.words()));
             comparison_words(row, "The target takes", &format!("cycles{per}"))
@@ -139,7 +139,7 @@ fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String
     };
     let unsure = distinction.map(|distinction| format!(" {}", doubt(distinction)));
     let memory = row("Fullest tile").map(|row| {
-        let words = comparison_words(row, "Its fullest tile holds", "bytes");
+        let words = comparison_words(row, "Its fullest tile needs", "bytes");
         format!(" {words}")
     });
     let over = row("Tiles out of memory").and_then(|row| row.target.as_ref()?.number());
@@ -157,14 +157,14 @@ fn doubt(Distinction { change, distinguishable, one_program }: Distinction) -> S
     let percent = |share: f64| format!("{:+.1} %", share * 100.0);
     let [low, high] = [change.low, change.high].map(percent);
     let errors = if one_program {
-        "the errors of the model"
+        "model errors"
     } else {
-        "the errors of the model, which two different programs have each for itself"
+        "independent model errors of two different programs"
     };
-    let band = format!("with {errors}, {low} to {high} in nine of ten cases");
+    let band = format!("{low} to {high} (90 % interval, {errors})");
     match distinguishable {
-        true => format!("The difference is clear: {band}."),
-        false => format!("The difference is not distinguishable: {band}."),
+        true => format!("Significant: {band}."),
+        false => format!("Not significant: {band}."),
     }
 }
 
@@ -176,7 +176,7 @@ fn comparison_words(row: &ComparisonRow, subject: &str, what: &str) -> String {
     };
     let (more, fewer) = if what == "bytes" { ("more", "less") } else { ("more", "fewer") };
     match (row.change(), row.share()) {
-        (Some(0.0) | None, _) => format!("{subject} as many {what}: {}.", text(source)),
+        (Some(0.0) | None, _) => format!("{subject} the same number of {what}: {}.", text(source)),
         (Some(change), share) => {
             let way = if change > 0.0 { more } else { fewer };
             let share = share.map_or_else(String::new, |s| format!("{:.2} % ", s.abs() * 100.0));

@@ -69,7 +69,7 @@ impl Banded {
 
     /// The same, each end as `text` writes it, and what they count behind them.
     pub fn words_with(&self, text: impl Fn(f64) -> String, what: &str) -> String {
-        format!("{}{what} in nine of ten cases", self.ends(text))
+        format!("{}{what} (90 % interval)", self.ends(text))
     }
 
     /// `32,646 to 45,848`, each end as `text` writes it

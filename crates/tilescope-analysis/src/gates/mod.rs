@@ -204,9 +204,9 @@ impl Gate {
         let end = |name: &str| value_at(summary, &format!("{band}.{name}"));
         let (low, high) = (end("low")?, end("high")?);
         let text = |value: f64| self.figure.quantity().text(value);
-        (low..=high).contains(&limit).then(|| {
-            format!(", which is not clear: {} to {} in nine of ten cases", text(low), text(high))
-        })
+        (low..=high)
+            .contains(&limit)
+            .then(|| format!(", not significant: {} to {} (90 % interval)", text(low), text(high)))
     }
 
     /// The figure of a summary.

@@ -149,6 +149,6 @@ fn together(parts: &[&InsightFinding], subject: InsightSubject) -> Option<Insigh
         prices.push(proposal.cost.clone());
     }
     let rules: Vec<&str> = parts.iter().map(|finding| finding.rule).collect();
-    let sentence = format!("Together, {} gain more than each alone.", rules.join(" and "));
+    let sentence = format!("Combining {} gains most.", rules.join(" and "));
     Some(combination(subject, sentence, Proposal { changes, cost: prices.join("; ") }))
 }

@@ -95,7 +95,7 @@ pub enum ViewAction {
     GoToSlowest,
     /// Follow the micro-batch of what is chosen, or follow none any more.
     FollowMicroBatch,
-    /// Light the critical path and veil all else, or veil nothing any more.
+    /// Highlight the critical path and veil all else, or veil nothing any more.
     LightPath,
     /// Choose the next step of the critical path.
     SelectNextOnPath,

@@ -27,7 +27,7 @@ pub(crate) const HEIGHTS: [u16; 5] = [60, 120, 240, 480, 960];
 
 /// Switches the raster on, and makes it higher or lower.
 pub(crate) fn controls_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs) {
-    let hint = "One row per tile below the bars: what each tile does at each cycle.";
+    let hint = "One row per tile below the bars shows the activity of the tile at each cycle.";
     bar.checkbox("BSP", &mut prefs.tiles, hint);
     if !prefs.tiles {
         return;
