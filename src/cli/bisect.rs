@@ -29,15 +29,15 @@ use tilescope_sim::specification::{Spec, SpecSource};
 pub(super) const COMMAND: CliCommand = CliCommand { name: "bisect", arguments, run };
 
 const AFTER_HELP: &str = "\
-What a key explains is what changing it alone makes of GOOD; where such a spec is refused or does not
-fit in memory, what putting it back alone makes of BAD. Keys that cannot be told apart are told
-together. What is left is their interaction: parts and interaction add up to the difference exactly.
-With more keys than the budget has simulations, sets of them are halved, the largest first.
+The part of a key is the effect of changing it alone in GOOD or, if that spec is refused or does not
+fit in memory, of resetting it alone in BAD. Keys that cannot be separated are listed together. The
+rest is their interaction: parts and interaction add up to the difference exactly. If the budget has
+fewer simulations than there are keys, sets of keys are halved, the largest first.
 
-Then the operations are compared, without and with the part that explains most.
+Then the operations are compared, without and with the largest part.
 
 Exit codes: 0 the difference is explained, or there is none; 1 GOOD or BAD cannot be simulated or does
-not fit in memory (--figure memory compares those too); 2 a spec is refused, a report has none.
+not fit in memory (--figure memory compares those too); 2 a spec is refused, or a report has none.
 
 Examples:
   tilescope bisect before.toml after.toml

@@ -34,13 +34,13 @@ const DEFAULT_FILE: &str = "calibration.toml";
 const ROUNDS: usize = 3;
 
 const AFTER_HELP: &str = "\
-Operations are aligned as compare does it. Cycles are those of all their steps on all IPUs, the
-simulation's counted as often as the measurement ran them. Constants are fitted within the bounds that
-docs/calibration.md lists; one that no operation of the measurement depends on, or only together with
-others, stays as it is. The error is told of operations that took no part in the fit. With --set nothing
-is fitted: the measured run is predicted with the change, measured x changed / unchanged simulation for
-each operation, and what the simulation does not have stays as it was measured. --changed does the same
-with another spec in place of changes.
+Operations are aligned as by compare. Their cycles are totals over all steps and IPUs; simulated
+cycles are scaled to the executions of the measurement. Constants are fitted within the bounds that
+docs/calibration.md lists. A constant that no measured operation depends on, or only together with
+others, keeps its value. The error is that of operations left out of the fit. With --set nothing is
+fitted: the cycles of the changed program are predicted as measured x changed / unchanged simulation for
+each operation; operations that the simulation lacks stay as measured. --changed does the same with
+another spec in place of changes.
 
 Examples:
   tilescope calibrate measured mnist_pipeline

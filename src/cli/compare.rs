@@ -31,10 +31,9 @@ const DEFAULT_LIMIT: &str = "20";
 
 const AFTER_HELP: &str = "\
 Percentages are relative to the source. The largest difference comes first. Cycles and executions are
-told per sample, so that twice the work is not slower; where a report does not say how much it worked
-on, they are told per run. JSON also has the figures of the whole run (source_run, target_run). Where
-all gates are passed, text is the result and what was set differently: what explains a difference is
-shown where a gate is violated, and with --view.";
+per sample, so that twice the work is not slower, or per run if a report does not record its samples.
+JSON also has the figures of the whole run (source_run, target_run). If all gates pass, the text has
+the result and the changed settings only; --view, or a violated gate, adds what explains the difference.";
 
 const EXAMPLES: &str = "\
 Examples:

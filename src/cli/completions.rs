@@ -115,7 +115,7 @@ Examples:
 fn arguments(command: clap::Command) -> clap::Command {
     let shells = PossibleValuesParser::new(SHELLS.names());
     command
-        .about("Print what a shell needs to complete commands, options, bundled specs and keys")
+        .about("Print a shell script that completes commands, options, bundled specs and keys")
         .arg(Arg::new("shell").value_name("SHELL").required(true).value_parser(shells))
         .after_help(AFTER_HELP)
 }

@@ -24,11 +24,12 @@ use tilescope_report::units::NumberFormat;
 pub(super) const COMMAND: CliCommand = CliCommand { name: "insights", arguments, run };
 
 const AFTER_HELP: &str = "\
-Gains are bounds: of time, what a change takes away from the critical path and from the IPU that works
-longest; of memory, what it takes away from the fullest tiles. --prove simulates the spec of the report
-with each proposal and without, and the best three together; it says what each gains, and of a program
-that does not fit in memory whether it fits then. A proposal that gains nothing is listed at the end. What was
-tried is kept beside the report, in tilescope-tried.json, and shown from then on.
+Gains are upper bounds. A gain of time is what a change removes from the critical path and from the IPU
+that works longest; a gain of memory is what it removes from the fullest tiles. --prove simulates the spec
+of the report without changes, with each proposal, and with the best three combined. It prints the
+measured gain of each, and whether a program that does not fit in memory then fits. Proposals without a
+gain are listed at the end. Results are saved beside the report, in tilescope-tried.json, and shown from
+then on.
 
 Examples:
   tilescope insights out
@@ -37,7 +38,7 @@ Examples:
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("List what is worth improving in a program, most important first")
+        .about("List possible improvements of a program, most important first")
         .arg(
             Arg::new("report")
                 .value_name("REPORT|SPEC")
@@ -49,7 +50,7 @@ fn arguments(command: clap::Command) -> clap::Command {
             Arg::new("prove")
                 .long("prove")
                 .action(ArgAction::SetTrue)
-                .help("Simulate each proposal, and say what it gains"),
+                .help("Simulate each proposal, and print its measured gain"),
         )
         .arg(
             Arg::new("jobs")
@@ -87,7 +88,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         let numbers = NumberFormat::default();
         let (found, problem) = insights_with_tried(&report, numbers)?;
         if let Some(problem) = problem {
-            let _ = writeln!(stderr(), "warning: what was tried before is not known: {problem}");
+            let _ = writeln!(stderr(), "warning: earlier test results cannot be read: {problem}");
         }
         found
     };
@@ -106,7 +107,7 @@ fn keep(report: &Report, tried: &TriedFindings) {
         output_file::write(&path, text.as_bytes()).map_err(|error| error.to_string())
     });
     if let Err(problem) = kept {
-        let _ = writeln!(stderr(), "warning: what was tried is not kept: {problem}");
+        let _ = writeln!(stderr(), "warning: test results are not saved: {problem}");
     }
 }
 
@@ -130,7 +131,7 @@ fn print(
         print_finding(number, finding, output)?;
     }
     if !folded.is_empty() {
-        writeln!(output, "\nTried in vain")?;
+        writeln!(output, "\nTested, no gain")?;
     }
     for finding in folded {
         let proposal = finding.proposal.as_ref().map(|of| of.text()).unwrap_or_default();
@@ -154,7 +155,7 @@ fn print_finding(
     writeln!(output, "    {}", finding.advice)?;
     if let Some(proposal) = &finding.proposal {
         writeln!(output, "    {}", proposal.text())?;
-        writeln!(output, "    price: {}", proposal.cost)?;
+        writeln!(output, "    cost: {}", proposal.cost)?;
     }
     writeln!(output, "    {subject}, gain {}; rule {}", finding.gain_text(), finding.rule)?;
     if let Some(tried) = &finding.measured {

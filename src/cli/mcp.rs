@@ -25,9 +25,9 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "mcp", arguments, run 
 const MAX_MESSAGE: u64 = 1 << 20;
 
 const AFTER_HELP: &str = "\
-For agents that speak the Model Context Protocol, which start it themselves; docs/agents.md says how
-they work with it. It reads the reports and specs that it is asked about, simulates where that is asked
-for, writes to directories of its own that it removes, and ends with its input.
+For agents that speak the Model Context Protocol and start this command themselves; docs/agents.md
+describes it. It reads the requested reports and specs, simulates on request, writes only to temporary
+directories that it removes, and ends when its input ends.
 
 Examples:
   claude mcp add tilescope -- tilescope mcp --root reports

@@ -120,7 +120,8 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 pub(crate) fn arguments() -> clap::Command {
     let mut program = clap::Command::new("tilescope")
         .version(VERSION.as_str())
-        .about("Find out why a program is slow or does not fit on Graphcore IPUs, and what would change that")
+        .about("Find out why a program is slow or does not fit on Graphcore IPUs, and what would \
+                help")
         .after_help(AFTER_HELP)
         .args_conflicts_with_subcommands(true)
         .arg(Arg::new("report").value_name("REPORT").value_parser(clap::value_parser!(PathBuf)).help("What to open: a report as a directory, .pop file, ssh://host/path or copied link, or an ONNX file to simulate"))

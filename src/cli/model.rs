@@ -13,13 +13,15 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "model", arguments, ru
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("List the numbers of the cost model that are on no data sheet, and what hangs on each")
+        .about("List the constants of the cost model that are on no data sheet, and what depends \
+                on each")
         .arg(json_argument())
         .arg(
             Arg::new("sensitivity")
                 .long("sensitivity")
                 .action(ArgAction::SetTrue)
-                .help("Print what 10 % less and more of each changes in simulated programs"),
+                .help("Print the effect of 10 % less and more of each constant on simulated \
+                       programs"),
         )
         .arg(
             Arg::new("specs")

@@ -53,7 +53,8 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("set")
                 .value_name("KEY=VALUE")
                 .action(ArgAction::Append)
-                .help("Say what the file leaves open, as in simulate: model.dim.sequence=128, model.trips.NAME=8, model.branch.NAME=then, model.max_results=100"),
+                .help("Set what the file leaves open, as in simulate: model.dim.sequence=128, \
+                       model.trips.NAME=8, model.branch.NAME=then, model.max_results=100"),
         )
         .arg(
             Arg::new("no-fit")

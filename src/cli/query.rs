@@ -97,7 +97,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("FORMAT")
                 .value_parser(FORMATS)
                 .default_value(FORMATS[0])
-                .help("How the answer is written"),
+                .help("Output format"),
         )
         .arg(
             Arg::new("output")

@@ -17,10 +17,10 @@ use tilescope_report::units::NumberFormat;
 pub(super) const COMMAND: CliCommand = CliCommand { name: "report", arguments, run };
 
 const AFTER_HELP: &str = "\
-The page is one file that loads nothing: it can be sent, archived, and attached to a job. It has the
-summary, insights (proven ones where `tilescope insights REPORT --prove` ran before), the execution
-trace, critical path, limits, memory, liveness and operations. What the report did not record is said
-to be absent. With a second report, what changed comes first, and the rest is of the second one.
+The page is one self-contained file that can be sent, archived, and attached to a job. It has the
+summary, insights (with measured gains if `tilescope insights REPORT --prove` ran before), execution
+trace, critical path, limits, memory, liveness and operations. Missing data is named in its place. With
+a second report, the page begins with the changes; the rest describes the second report.
 
 Examples:
   tilescope report out -o report.html

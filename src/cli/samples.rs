@@ -24,14 +24,17 @@ Examples:
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("Group what was measured of single tiles: samples, tiles, work, mean, median, 95th percentile and most cycles")
+        .about(
+            "Group measurements of single tiles: samples, tiles, work, mean, median, 95th \
+                percentile and maximum cycles",
+        )
         .arg(report_argument())
         .arg(
             Arg::new("by")
                 .long("by")
                 .value_name("NAME")
                 .default_value("operation")
-                .help("What samples are put together by, see below"),
+                .help("Names to group samples by, see below"),
         )
         .arg(
             Arg::new("where")

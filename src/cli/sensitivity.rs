@@ -21,7 +21,10 @@ const BAR: usize = 24;
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("Simulate a spec on machines with more of one thing each, and with faster operations: what each would gain")
+        .about(
+            "Simulate a spec on machines with more of one resource each, and with faster \
+                operations, and print the gain of each",
+        )
         .arg(
             Arg::new("spec")
                 .value_name("SPEC")

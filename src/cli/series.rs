@@ -32,20 +32,20 @@ const DEFAULT_LIMIT: &str = "20";
 const MAX_SPECS: usize = 200;
 
 const AFTER_HELP: &str = "\
-A directory stands for every report in it and up to two directories below. A spec is simulated first;
---git simulates a spec as each revision of a range has it, which is read with git and not checked out.
-Reports that cannot be read are listed with their reason, and the rest goes on.
+A directory stands for every report in it and up to two directories below. A spec is simulated first.
+--git simulates each revision of a spec in a range; git reads the files without a checkout. Reports that
+cannot be read are listed with the reason and left out.
 
 Figures are dotted paths of `tilescope summary --json` (* stands for any one part), or cycles,
-throughput, memory and max_tile. Text, Markdown and HTML show what runs are judged by first, JSON
-every figure. Figures that grow with the work of a run are told per sample. A change point is where a figure
-jumps for good, by at least --threshold; what two runs on each side do not say yet is not confirmed.
-Single runs that stand out and slow drifts are told apart from it. docs/series.md has the method.
+throughput, memory and max_tile. Text, Markdown and HTML show the main figures, JSON all of
+them. Figures that grow with the work of a run are per sample. A change point is a permanent jump of a
+figure by at least --threshold; it is confirmed once two runs on each side show it. Outliers and slow
+drifts are listed separately. docs/series.md describes the method.
 
---html writes one page that loads nothing, with a line for each figure, and tables that sort; with it,
---json or --markdown are printed all the same.
+--html writes one self-contained page with a plot for each figure and sortable tables. It can be
+combined with --json or --markdown.
 
-Exit codes: 0 there is a series, also where some reports could not be read; 1 none could; 2 usage.
+Exit codes: 0 the series has at least one report; 1 no report could be read; 2 usage error.
 
 Examples:
   tilescope series nightly
@@ -56,7 +56,8 @@ Examples:
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("Show many reports as one: figures of all runs, where they change, and operations side by side")
+        .about("Show many reports as a series: figures of all runs, change points, and operations \
+                side by side")
         .arg(
             Arg::new("reports")
                 .value_name("DIR|REPORT|SPEC")
@@ -92,7 +93,7 @@ fn arguments(command: clap::Command) -> clap::Command {
             Arg::new("baseline")
                 .long("baseline")
                 .value_name("NAME")
-                .help("The run that others are told beside (default: the first)"),
+                .help("The run that the others are compared with (default: the first)"),
         )
         .arg(
             Arg::new("figure")
@@ -108,7 +109,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_parser(value_parser!(f64))
                 .allow_negative_numbers(true)
                 .default_value("1")
-                .help("Least change that is told"),
+                .help("Smallest change that is reported"),
         )
         .arg(compare::unit_argument())
         .arg(

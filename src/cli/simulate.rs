@@ -67,7 +67,8 @@ fn arguments(command: clap::Command) -> clap::Command {
             Arg::new("balance")
                 .long("balance")
                 .action(ArgAction::SetTrue)
-                .help("Try splits of the blocks over IPUs, print the one with the shortest run that fits in memory, and simulate before and after"),
+                .help("Test splits of the blocks over IPUs, print the one with the shortest run \
+                       that fits in memory, and simulate before and after"),
         )
         .arg(
             Arg::new("check")
@@ -99,7 +100,7 @@ pub(super) fn yes_argument() -> Arg {
     Arg::new("yes")
         .long("yes")
         .action(ArgAction::SetTrue)
-        .help("Simulate also a run of more than a billion records")
+        .help("Simulate even a run of more than a billion records")
 }
 
 /// `-o DIR`
@@ -179,10 +180,10 @@ fn check(
         return super::command::print_json(&check_json(&spec, &simulation), output);
     }
     let found = match simulation.tiles_out_of_memory() {
-        0 => format!("A run of it has {} records.", grouped(simulation.forecast().records)),
+        0 => format!("Its run has {} records.", grouped(simulation.forecast().records)),
         tiles => {
             let mut words =
-                format!("It does not fit in memory: {} tiles are over.", grouped(tiles));
+                format!("It does not fit in memory: {} tiles exceed their memory.", grouped(tiles));
             if let Some(enough) = enough_ipus(source, &spec) {
                 words += &format!(" {}.", enough.words());
             }
@@ -229,14 +230,14 @@ fn balanced(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<
     if found.is_written {
         writeln!(
             output,
-            "\nThis is the split that the spec has: none of {} that were tried is faster and fits \
+            "\nThe split of the spec is the best: none of the {} splits tested is faster and fits \
              in memory.",
             found.tried
         )?;
         write_report(&compiled(&build(&source)?, matches)?, matches, output)?;
         return Ok(());
     }
-    writeln!(output, "\nThe fastest of {} splits that were tried.\n\nBefore:", found.tried)?;
+    writeln!(output, "\nThe fastest of {} tested splits.\n\nBefore:", found.tried)?;
     write_report(&compiled(&build(&source)?, matches)?, matches, output)?;
     let mut after = source;
     after.overrides.push(split);

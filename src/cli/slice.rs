@@ -14,8 +14,8 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "slice", arguments, ru
 
 const AFTER_HELP: &str = "\
 The slice has the whole compiled program, and the steps that share a cycle with A..B, each of them \
-whole. Its cycles count from the first of them; a note in it says where that was. Of marks it has \
-the part that covers its steps. A slice that cuts a host call says nothing of samples.
+whole. Its cycles count from the first of these steps; a note records the original cycle. Marks are \
+cut to its steps. A slice that cuts a host call has no figures of samples.
 
 Examples:
   tilescope slice out --range 1000000..2000000 -o part

@@ -116,7 +116,7 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
     if target.num_ipus > 1 {
         let alike = match target.ipus_alike {
             1 => String::new(),
-            count => format!(" x {count} that work alike"),
+            count => format!(" x {count} identical"),
         };
         let replicas = format!("{} x {}{alike}", target.replicas, target.ipus_per_replica);
         table.row("Replicas x IPUs", &replicas)?;
@@ -159,7 +159,7 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
     }
     table.head("Host")?;
     match &figures.host {
-        None => table.row("None", "not recorded, or the model works on no samples")?,
+        None => table.row("None", "not recorded, or the program has no samples")?,
         Some(host) => print_host(host, &mut table)?,
     }
     if figures.execution.is_some() {
@@ -304,7 +304,7 @@ fn print_host(host: &HostSummary, table: &mut TwoColumnTable) -> Result<(), CliE
     for of in &host.rates {
         let rate = grouped(of.samples_per_second.round() as u64);
         let held_back = bottleneck_title(of.rate.bottleneck);
-        let text = format!("{rate} samples per second, held back by {held_back}");
+        let text = format!("{rate} samples per second, limited by {held_back}");
         table.row(source_title(of.rate.source), &text)?;
     }
     for of in &host.call {

@@ -32,13 +32,13 @@ const MOST_POINTS: usize = 10_000_000;
 
 const AFTER_HELP: &str = "\
 VALUES are a list (32,64,128), a range (8..64:8 adds 8, 8..64:x2 doubles) or words (loops,none).
-A CONDITION compares a key that varies, or a figure: seconds_per_sample, samples_per_second, cycles,
-seconds, samples, memory (of the fullest tile), ipus; fits is one by itself. Points whose keys do not
-meet it are not simulated, those whose figures do not are not shown. All conditions must be met.
+A CONDITION compares a varied key, or a figure: seconds_per_sample, samples_per_second, cycles,
+seconds, samples, memory (of the fullest tile), ipus. The condition fits takes no value. Points whose
+keys violate a condition are not simulated; points whose figures violate one are not shown.
 
-Each point is simulated by a process of its own, and written to --results as it ends: the same command
-goes on where it was stopped. What was refused, died or does not fit is a row that says why; what died
-is tried again. Exit code 1 if anything died.
+A separate process simulates each point and writes it to --results as it ends, so the same command
+continues a stopped sweep. Points that are refused, fail or do not fit are rows with a reason; failed
+points are repeated. Exit code 1 if a point failed.
 
 Examples:
   tilescope sweep mnist_pipeline --vary options.num_io_tiles=32,64 --vary options.overlap_io=none,loops
@@ -69,7 +69,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("where")
                 .value_name("CONDITION")
                 .action(ArgAction::Append)
-                .help("Which points are simulated and shown"),
+                .help("Only points that satisfy this condition"),
         )
         .arg(simulate::set_argument())
         .arg(search::jobs_argument())
@@ -97,7 +97,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("FORMAT")
                 .value_parser(["table", "csv", "json"])
                 .default_value("table")
-                .help("How points are printed"),
+                .help("Output format of the points"),
         )
         .arg(
             Arg::new("plot")

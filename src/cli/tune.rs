@@ -31,20 +31,20 @@ use tilescope_sim::specification::{Spec, SpecSource};
 pub(super) const COMMAND: CliCommand = CliCommand { name: "tune", arguments, run };
 
 const AFTER_HELP: &str = "\
-Each step of the path is a change that gains, and the reason it was tried for: what insights propose
-at the best point so far (the largest bound first), several that gained together, twice and half of
-numbers, other words of options, stages joined. Every try is a simulation by a process of its own.
-What is computed is left alone unless --free names it: keys of [model] and [target], batch per weight
-update, replicas, element types of partial sums and results.
+Each step of the path is a change that gains, with the reason for testing it. The search tests the
+proposals of insights at the best point so far (the largest bound first), combinations of changes that
+gained, doubled and halved numbers, other values of options, and joined stages. A separate process
+simulates each test. Keys that affect the result change only if --free names them: keys of [model] and
+[target], batch per weight update, replicas, element types of partial sums and results.
 
-The same budget finds the same path, however many run at once. With --results, a search that was
-stopped goes on where it was, and tilescope sweep --merge FILE lists all that was tried.
+The same budget finds the same path, for any number of parallel simulations. With --results, a stopped
+search continues where it ended, and tilescope sweep --merge FILE lists all tests.
 
 A spec that does not fit in memory is first given the smallest change that makes it fit: one lever,
 then two at once, then three. Where only keys that must stay would do, the result names them.
 
-Conditions are those of tilescope sweep, on figures and on any key of the spec; that a program fits
-in memory need not be said. Exit code 1 if nothing that was tried meets them.
+Conditions are those of tilescope sweep, on figures and on any key of the spec. Only programs that fit
+in memory count. Exit code 1 if no tested spec meets them.
 
 Examples:
   tilescope tune mnist_pipeline -o better.toml
@@ -57,7 +57,10 @@ fn arguments(command: clap::Command) -> clap::Command {
         Arg::new(name).long(name).value_name(value).action(ArgAction::Append).help(help)
     };
     command
-        .about("Search for a better spec: try what insights propose, go on from what gains, and show the path")
+        .about(
+            "Search for a better spec: test the proposals of insights, continue from those \
+                that gain, and show the path",
+        )
         .arg(
             Arg::new("spec")
                 .value_name("SPEC")
@@ -70,10 +73,18 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("NAME")
                 .value_parser(TuneObjective::ALL.map(TuneObjective::name))
                 .default_value(TuneObjective::Throughput.name())
-                .help("What is improved: samples per second, time of a host call, memory of the fullest tile, IPUs, or energy or cost of a sample"),
+                .help(
+                    "The figure to improve: samples per second, time of a host call, memory of \
+                       the fullest tile, IPUs, or energy or cost of a sample",
+                ),
         )
-        .arg(list("where", "CONDITION", "What must be true of the result"))
-        .arg(list("free", "KEY", "A key, or a table of keys such as model, that may change although it says what is computed"))
+        .arg(list("where", "CONDITION", "Constraint on the result"))
+        .arg(list(
+            "free",
+            "KEY",
+            "A key, or a table of keys such as model, that may also change; \
+                                  this can affect the result",
+        ))
         .arg(list("fix", "KEY", "A key, or a table of keys, that must not change"))
         .arg(
             Arg::new("budget")
@@ -94,12 +105,10 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("Write the spec that was found"),
         )
-        .arg(
-            Arg::new("plot")
-                .long("plot")
-                .value_name("FILE")
-                .help("Draw the path, with what was tried beside it, into a picture, .png or .svg"),
-        )
+        .arg(Arg::new("plot").long("plot").value_name("FILE").help(
+            "Draw the path and the tested changes beside it into a picture, .png or \
+                       .svg",
+        ))
         .arg(json_argument())
         .after_help(AFTER_HELP)
 }

@@ -20,10 +20,10 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "why", arguments, run 
 pub(super) const CHAINS: usize = 3;
 
 const AFTER_HELP: &str = "\
-The critical path is the longest chain of steps that wait for each other, from the first cycle of
-the run to the last. Taking cycles away from steps on it makes the run shorter by at most as many;
-what is not on it gains nothing. Slack is how much later a step could end without the run ending
-later; lead is what an IPU alone being faster gains at most.
+The critical path is the longest chain of steps that wait for one another, from the first cycle of
+the run to the last. Removing cycles from its steps shortens the run by at most that many; other steps
+gain nothing. Slack is how much later a step could end without delaying the end of the run. Lead is
+the most that making one IPU faster can gain.
 
 Examples:
   tilescope why out
@@ -40,14 +40,15 @@ fn arguments(command: clap::Command) -> clap::Command {
         .default_value("20")
         .help("Maximum number of rows of the path to print; 0 for all");
     command
-        .about("Say what a run waits for: its critical path, slack, and why a step takes as long as it does")
-        .arg(report_argument())
-        .arg(
-            Arg::new("at")
-                .long("at")
-                .value_name("STEP[:IPU[:REPLICA]]")
-                .help("Explain this executed step, where it takes longest or on the IPU and replica named"),
+        .about(
+            "Show what a run waits for: its critical path, slack, and the cause of the length \
+                of a step",
         )
+        .arg(report_argument())
+        .arg(Arg::new("at").long("at").value_name("STEP[:IPU[:REPLICA]]").help(
+            "Explain this executed step, on the IPU where it takes longest or on the \
+                       named IPU and replica",
+        ))
         .arg(json_argument())
         .arg(limit)
         .after_help(AFTER_HELP)

@@ -247,14 +247,14 @@ fn figures_of_a_small_exchange_are_those_worked_out_by_hand() {
     let expected = [
         "Arrival spread 40: Cycles from the first to the last tile that is done with the step \
          before, on average; 40 at most, when tile 1 and 1 more come last.",
-        "Start 20: What a step takes before its tiles move anything, sync left out.",
+        "Start 20: Cycles of a step before its tiles move data, without syncs.",
         "Transfer 70: Cycles of its slowest tile, after the last one has arrived, on average over 2 \
          executions on IPU 0.",
         "Lower bound 60: Of its tiles, tile 3 sends 240 B and tile 2 receives 140 B, at 4 B per \
          cycle.",
         "Avoidable 20: (Transfer - lower bound) x executions, in the whole run.",
-        "Tile balance 50.0 %: What tiles of the IPU need on average / what the busiest one needs; \
-         the others wait for it.",
+        "Tile balance 50.0 %: Mean cycles of the tiles of the IPU / cycles of the busiest tile, \
+         which the others wait for.",
     ];
     assert_eq!(words, expected);
 }

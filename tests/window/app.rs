@@ -190,11 +190,9 @@ fn painted_parts_have_accessibility_nodes() {
     each_pair(std::slice::from_ref(Variant::named("simulated")), |variant, view| {
         let mut window = window(variant, view, Vec2::new(1300.0, 850.0));
         let shows = match view {
-            "exchange-code" => vec![
-                ("Show", "Bytes by tile"),
-                ("Show", "Who sends to whom"),
-                ("Show", "Floor plan"),
-            ],
+            "exchange-code" => {
+                vec![("Show", "Bytes by tile"), ("Show", "Traffic matrix"), ("Show", "Floor plan")]
+            }
             "memory" => vec![("Graph", "Tile map")],
             _ => Vec::new(),
         };
@@ -237,7 +235,7 @@ fn hovering_a_derived_figure_shows_its_formula() {
         ("exchange-code", "Share of memory", "Bytes of code / bytes that tiles use"),
         ("execution-trace", "Tile balance", "each weighted by its cycles"),
         ("operations", "On the path", "the longest chain of steps that wait for each other"),
-        ("tile-mapping", "Imbalance", "Largest part / mean part"),
+        ("tile-mapping", "Max/mean", "Largest part / mean part"),
         ("insights", "Fullest tiles", "Bytes below the last used address"),
     ];
     for (view, name, formula) in cases {

@@ -315,7 +315,7 @@ fn choose_on_both_sides(window: &mut Window, choice: &str, entry: &str) {
 fn colours_side_by_side_have_one_scale() {
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     let choices = [
-        ("exchange-code", Some(("Show", "Who sends to whom"))),
+        ("exchange-code", Some(("Show", "Traffic matrix"))),
         ("tile-mapping", None),
         ("memory", Some(("Graph", "Tile map"))),
     ];

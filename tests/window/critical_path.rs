@@ -103,7 +103,7 @@ fn the_table_of_the_visible_path_links_to_steps() {
 fn other_views_count_cycles_on_the_path() {
     for (view, words) in [
         ("summary", ["On the path", "Hidden", "Lead"]),
-        ("program-tree", ["On the path", "Exposed, mean", "Hidden, mean"]),
+        ("program-tree", ["On the path", "Exposed per IPU", "Hidden per IPU"]),
     ] {
         let (window, _directory) = window(view);
         words.iter().for_each(|words| assert!(says(&window, words), "{view}: {words}"));

@@ -114,7 +114,7 @@ fn files_of_other_tools_explain_missing_points() {
     assert!(says(&window, "The report has no operations of the model"));
     assert!(says(&window, "Utilisation of all IPUs is not known."));
     let (steps, _) = part(&window, Role::Canvas, "Waterfall");
-    assert!(steps.contains("Compute, not told apart"), "{steps}");
+    assert!(steps.contains("Compute, unclassified"), "{steps}");
     assert!(!steps.contains("Achieved"), "{steps}");
     assert!(press_role(&mut window, Role::Tab, "Where cycles go"));
     settle(&mut window);

@@ -99,12 +99,12 @@ fn zoomed_out_marks_are_counted_and_none_is_missing() {
     let counted: u64 = blocks.iter().map(|(name, _)| number(name)).sum();
     assert_eq!(counted, ITERATIONS, "{blocks:?}");
     // Two stages of each pass and an update for every iteration.
-    let stages: u64 = marks(&window, " stages").iter().map(|(name, _)| number(name)).sum();
+    let stages: u64 = marks(&window, " passes").iter().map(|(name, _)| number(name)).sum();
     assert_eq!(stages, ITERATIONS * 4);
     assert!(!says(&window, "more marks"));
     let (name, rect) = &blocks[blocks.len() / 2];
     click_at(&mut window, rect.center(), 1);
-    assert!(says(&window, "Cycles of each"), "details of {name}");
+    assert!(says(&window, "Duration of each"), "details of {name}");
     let closer = marks(&window, " iterations");
     let less = |(name, _): &(String, Rect)| number(name) < number(&blocks[0].0);
     assert!(closer.iter().all(less), "the click went there: {closer:?}");
@@ -212,7 +212,7 @@ fn a_long_run_begins_with_a_typical_iteration_and_offers_others() {
     assert!(press_role(&mut window, Role::Link, "Slowest iteration 1,234"));
     settle(&mut window);
     assert_eq!(marks(&window, "iteration 1234").len(), 1);
-    assert!(says(&window, "Against the typical one"));
+    assert!(says(&window, "Compared with the median"));
 }
 
 #[test]

@@ -249,7 +249,7 @@ fn operators_that_are_not_modelled_are_listed_and_allowed() {
     );
     let simulate_button = window.get_by_role_and_label(Role::Button, "Simulate");
     assert!(simulate_button.accesskit_node().is_disabled());
-    click_label(&mut window, "Price each as one pass over its operands");
+    click_label(&mut window, "Estimate each as one pass over its operands");
     assert!(spec(&window).contains("allow_unknown = true"));
     assert!(says(&window, "Fits: the fullest tile needs"));
     simulate(&mut window);
@@ -286,12 +286,12 @@ fn stages_are_annotated_balanced_or_listed() {
     click(&mut window, Role::Button, "Another stage");
     assert!(spec(&window).contains("ipus = 4"));
     // Without annotations, on fewer IPUs than they use.
-    choose(&mut window, "Stages", "Balanced: the fastest that was tried");
+    choose(&mut window, "Stages", "Balanced: the fastest split tested");
     set_number(&mut window, "IPUs of a replica", "2");
     let text = spec(&window);
     assert!(text.contains("blocks = \"nodes\"") && text.contains("stages = []"), "{text}");
     assert!(says(&window, "Fits"), "{text}");
-    choose(&mut window, "Stages", "As the file annotates them");
+    choose(&mut window, "Stages", "As annotated in the file");
     assert!(spec(&window).contains("ipus = 4") && says(&window, "Fits"));
     simulate(&mut window);
     let report = &window.state().session().page().unwrap().opened().report;
@@ -505,7 +505,7 @@ fn a_moved_model_is_reported_and_found_again() {
     // Back at its old path it is read again.
     move_file(&moved, &model);
     click_label(&mut window, "Reset");
-    if let Some(again) = window.query_by_role_and_label(Role::Button, "Read again") {
+    if let Some(again) = window.query_by_role_and_label(Role::Button, "Reload") {
         again.click();
     }
     settle(&mut window);
@@ -515,7 +515,7 @@ fn a_moved_model_is_reported_and_found_again() {
 #[test]
 fn a_changed_model_is_reported() {
     let (window, directory, model) = what_if("guide_mnist.onnx", &[]);
-    let words = "This is not the file as it was when the report was made.";
+    let words = "The file has changed since the report was made.";
     assert!(!says(&window, words));
     drop(window);
     let listing = common::tilescope(&["onnx", &model.to_string_lossy(), "--json"]);

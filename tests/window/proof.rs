@@ -35,23 +35,23 @@ fn proposals_are_tried_kept_and_applied() {
     let directory = directory();
     let mut window = open(directory.path());
     settle(&mut window);
-    assert!(!says(&window, "Tried: "));
+    assert!(!says(&window, "Tested: "));
     let label = button(&window);
     window.get_by_label(&label).click();
-    until(&mut window, "tried", |window| says(window, "Tried: "));
+    until(&mut window, "tried", |window| says(window, "Tested: "));
     let report = Report::open(directory.path()).expect("opens");
     let kept = TriedFindings::read(&report).expect("reads").expect("kept");
     let best = kept.tried.iter().find(|tried| tried.measured.gain(tried.subject).is_some());
     let best = best.expect("something gains");
     assert!(matches!(best.measured, TriedProposal::Ran { .. }));
-    assert!(says(&window, &best.measured.text(best.subject)["tried: ".len()..]));
+    assert!(says(&window, &best.measured.text(best.subject)["tested: ".len()..]));
     drop(window);
 
     // The next user of the report need not try again.
     let mut window = open(directory.path());
     settle(&mut window);
-    assert!(says(&window, &best.measured.text(best.subject)["tried: ".len()..]));
-    let link = window.query_all_by_label("Apply in What if").next().expect("a link");
+    assert!(says(&window, &best.measured.text(best.subject)["tested: ".len()..]));
+    let link = window.query_all_by_label("Try in What if").next().expect("a link");
     link.click_accesskit();
     settle(&mut window);
     let text = window.state().session().what_if().expect("open").text().to_owned();
@@ -73,7 +73,7 @@ fn a_key_starts_a_trial_and_it_can_be_cancelled() {
     window.get_by_label("Stop").click_accesskit();
     window.step();
     settle(&mut window);
-    assert!(!says(&window, "Tried: ") && !button(&window).is_empty());
+    assert!(!says(&window, "Tested: ") && !button(&window).is_empty());
     assert!(!directory.path().join(TRIED_FILE).exists());
 }
 
@@ -84,10 +84,10 @@ fn unreadable_results_are_reported_and_those_of_other_specs_hidden() {
     std::fs::write(&file, "{").expect("writes");
     let mut window = open(directory.path());
     settle(&mut window);
-    assert!(says(&window, "What was tried before is not known"));
+    assert!(says(&window, "Earlier test results cannot be read"));
     let other = serde_json::to_string(&TriedFindings::of("another spec", &[])).expect("JSON");
     std::fs::write(&file, other).expect("writes");
     let mut window = open(directory.path());
     settle(&mut window);
-    assert!(!says(&window, "What was tried before") && !says(&window, "Tried: "));
+    assert!(!says(&window, "What was tried before") && !says(&window, "Tested: "));
 }

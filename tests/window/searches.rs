@@ -78,17 +78,17 @@ fn combinations_are_drawn_listed_and_applied() {
             "Time per sample over model.m",
             "Time per sample over memory",
             "Keys beside time per sample, memory and IPUs",
-            "Nothing is better than these in time, memory and IPUs at once:",
+            "No point is better than these in time, memory and IPUs at the same time:",
             "do not fit in memory (dashed): 4",
             "What is finished is kept in",
             "8 rows",
-            "Choose a point in a plot or in the table.",
+            "Select a point in a plot or in the table.",
         ],
     );
     choose(&mut window, "k 64, m 64, n 64");
     assert!(says(&window, "k 64, m 64, n 64: "), "the point is said");
     choose(&mut window, "n 4194304");
-    window.get_by_label("Take into What if").click_accesskit();
+    window.get_by_label("Try in What if").click_accesskit();
     settle(&mut window);
     assert!(spec(&window).contains("n = 4194304") && !says(&window, "Start search"));
     // The results are there again, with the spec that they belong to.
@@ -121,8 +121,8 @@ fn a_guided_search_shows_its_path() {
     // The keyboard alone is enough.
     window.key_press(Key::Enter);
     ended(&mut window);
-    assert_says(&window, &["Time per sample", "Crosses were tried in vain"]);
-    choose(&mut window, "In vain after");
+    assert_says(&window, &["Time per sample", "x: tested, no improvement"]);
+    choose(&mut window, "No gain after");
     window.get_by_label("Simulate and open").click_accesskit();
     until(&mut window, "opened", |window| window.state().session().tab_titles().len() == 2);
     assert_eq!(window.state().session().messages(), []);
@@ -202,7 +202,7 @@ fn files_of_guided_searches_show_their_path() {
     window.state_mut().open_at(&context, Some(file.as_path()), None, None);
     settle(&mut window);
     until(&mut window, "read", |window| !says(window, "Reading results…"));
-    assert!(says(&window, "Results in tune.db") && says(&window, "Crosses were tried in vain"));
+    assert!(says(&window, "Results in tune.db") && says(&window, "x: tested, no improvement"));
     assert!(says(&window, &format!("{} rows", 1 + steps.len() + ends.len())));
     let reason = steps[0]["reasons"][0]["sentence"].as_str().expect("a reason");
     let compare = steps[0]["compare"].as_str().expect("a command");
@@ -210,7 +210,7 @@ fn files_of_guided_searches_show_their_path() {
     for words in [reason, compare, begin] {
         assert!(says(&window, words), "{words}: {:?}", painted(&window));
     }
-    choose(&mut window, "In vain after");
+    choose(&mut window, "No gain after");
     window.get_by_label("Simulate and open").click_accesskit();
     until(&mut window, "opened", |window| window.state().session().page().is_some());
     assert_eq!(window.state().session().messages(), []);
@@ -236,7 +236,7 @@ fn files_of_results_open_without_a_report() {
     };
     open(&mut window, &file);
     assert!(says(&window, "Results in points.db") && says(&window, "4 rows"));
-    assert!(!says(&window, "Start search") && !says(&window, "Take into What if"));
+    assert!(!says(&window, "Start search") && !says(&window, "Try in What if"));
     choose(&mut window, "batch_size 8, device_iterations 1");
     window.get_by_label("Simulate and open").click_accesskit();
     until(&mut window, "opened", |window| window.state().session().page().is_some());

@@ -68,7 +68,7 @@ fn a_folder_is_a_table_of_runs_with_its_changes() {
         "from v10 on",
         "Not read",
         "broken: ",
-        "Choose a run in a plot or in the table.",
+        "Select a run in a plot or in the table.",
     ] {
         assert!(says(&window, words), "{words}: {:?}", painted(&window));
     }

@@ -120,11 +120,11 @@ fn views_link_to_the_activity_of_measured_tiles() {
 #[test]
 fn selecting_a_program_shows_its_traffic() {
     let mut window = window("exchange-code");
-    choose(&mut window, "Show", "Who sends to whom");
-    let whole = window.get_by_label("Who sends to whom").accesskit_node().value();
+    choose(&mut window, "Show", "Traffic matrix");
+    let whole = window.get_by_label("Traffic matrix").accesskit_node().value();
     press(&mut window, Role::Tab, "Programs");
     press(&mut window, Role::Label, "inter-ipu-copies/GlobalPre");
-    let part = window.get_by_label("Who sends to whom").accesskit_node().value();
+    let part = window.get_by_label("Traffic matrix").accesskit_node().value();
     assert_ne!(whole, part);
     let traffic = exchange_code::programs(&window.state().report, &[]).expect("reads");
     let copies = traffic.iter().find(|row| row.name.contains("inter-ipu-copies")).expect("copies");
@@ -132,9 +132,9 @@ fn selecting_a_program_shows_its_traffic() {
     let bytes = grouped(copies.traffic.bytes_in.0);
     let told = format!("{bytes} B in view, sender and receiver known for 100.0 %");
     assert_eq!(part, Some(told));
-    assert!(!says(&window, "Assumed: "));
+    assert!(!says(&window, "Estimated for "));
     press(&mut window, Role::Button, "All programs");
-    assert_eq!(window.get_by_label("Who sends to whom").accesskit_node().value(), whole);
+    assert_eq!(window.get_by_label("Traffic matrix").accesskit_node().value(), whole);
     let flows = ExchangeFlows::read(&window.state().report).expect("reads").flows;
     let bytes = |flows: &mut dyn Iterator<Item = &ExchangeFlow>| -> Bytes {
         flows.map(|flow| flow.bytes).sum()
@@ -142,7 +142,7 @@ fn selecting_a_program_shows_its_traffic() {
     let assumed = &mut flows.iter().filter(|flow| flow.pattern == ExchangePattern::Assumed);
     let share = bytes(assumed).as_f64() / bytes(&mut flows.iter()).as_f64();
     assert!(share > 0.1, "{share}");
-    assert!(says(&window, &format!("Assumed: {} of the bytes", percent(share))));
+    assert!(says(&window, &format!("Estimated for {} of the bytes", percent(share))));
 }
 
 #[test]
@@ -357,7 +357,7 @@ fn links_carry_what_the_steps_of_an_ipu_move() {
             percent(bytes[StepActivity::GlobalExchange].as_f64() / most)
         };
         let (sent, received) = (share(&totals.bytes_out), share(&totals.bytes_in));
-        let words = format!("sent {sent}, received {received} of what the links can");
+        let words = format!("sent {sent}, received {received} of the link capacity");
         let name = format!("Links of IPU {ipu}");
         let node = window.get_by_label(&name);
         assert_eq!(node.accesskit_node().value(), Some(words));

@@ -108,8 +108,8 @@ impl Walk {
         let label = wanted.next().expect("a button for proposals");
         drop(wanted);
         self.click(Role::Button, &label);
-        self.until("tried", |window| gui_support::says(window, "Tried: "));
-        let links = self.window.query_all_by_label("Apply in What if").next();
+        self.until("tried", |window| gui_support::says(window, "Tested: "));
+        let links = self.window.query_all_by_label("Try in What if").next();
         links.expect("a link").click_accesskit();
         self.clicks += 1;
         settle(&mut self.window);

@@ -228,7 +228,7 @@ fn other_machines_are_tried_and_taken() {
     press(&mut window, Modifiers::NONE, Key::Enter);
     let text = window.state().session().what_if().expect("open").text().to_owned();
     assert!(text.contains("machine.exchange_bytes_per_cycle = 8"), "{text}");
-    assert!(says(&window, "The spec has changed since this was asked."));
+    assert!(says(&window, "The spec has changed since."));
     until(&mut window, "checked", |window| {
         window.state().session().what_if().is_some_and(|what_if| what_if.is_spec_valid())
     });

@@ -31,7 +31,7 @@ pub fn headline_figures(
         (None, ProgramOutcome::OutOfMemory { tiles }) => vec![HeadlineFigure {
             title: "Out of memory",
             value: format!("{} tiles", grouped(tiles)),
-            about: "need more memory than they have; nothing was executed".to_owned(),
+            about: "exceed their memory; the program did not run".to_owned(),
             formula: "tiles with more bytes in use, or overflowed, than a tile has",
             bad: true,
         }],
@@ -49,7 +49,7 @@ pub fn headline_figures(
         None => figures.push(HeadlineFigure {
             title: "Fullest tile",
             value: "not recorded".to_owned(),
-            about: "the report says nothing of memory".to_owned(),
+            about: "the report records no memory".to_owned(),
             formula: "",
             bad: false,
         }),
@@ -107,8 +107,7 @@ fn of_limits(limits: &LimitsSummary) -> HeadlineFigure {
         about,
         formula: "sum over operations of FLOPs their results need / (FLOPs per cycle of a tile's \
                   matrix engine for their data type x tiles of an IPU) / (cycles of the run x IPUs \
-                  of a replica); what the backward pass computes again does not count. Where the \
-                  rest goes: Limits",
+                  of a replica); recomputation does not count. Limits shows where the rest goes",
         bad: false,
     }
 }

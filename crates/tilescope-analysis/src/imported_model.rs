@@ -42,7 +42,7 @@ impl ImportedModelSummary {
             rows.push(("Annotations without effect", list(ignored)));
         }
         if let Some(share) = &self.unmodelled {
-            let text = format!("{}; {} rest on them", operator_list(unknown), share.words());
+            let text = format!("{}; {} come from them", operator_list(unknown), share.words());
             rows.push(("Not modelled", text));
         }
         rows
@@ -52,7 +52,7 @@ impl ImportedModelSummary {
     pub fn unmodelled_words(&self) -> Option<String> {
         let share = self.unmodelled.as_ref()?;
         let operators = operator_list(&self.model.unknown);
-        Some(format!("{} rest on operators that are not modelled: {operators}", share.words()))
+        Some(format!("{} come from operators that are not modelled: {operators}", share.words()))
     }
 }
 

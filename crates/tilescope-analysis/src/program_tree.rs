@@ -464,7 +464,7 @@ fn compute_set(
         facts.add("Cycles, slowest tile", grouped(most.0));
         let mean = all / tiles;
         facts.derived(
-            "Cycles, mean",
+            "Cycles per IPU",
             grouped(mean.0),
             "cycles of all tiles / tiles that take part",
         );

@@ -10,7 +10,7 @@ pub const MANY_SAMPLES: f64 = 1e6;
 
 /// The formula of energy.
 pub const ENERGY_FORMULA: &str = "power of the machine x time on the device, per million samples; \
-    the machine is taken to draw that power all the time: idle and load are not told apart";
+    the machine is assumed to draw this power all the time, idle or loaded";
 
 /// The formula of cost.
 pub const COST_FORMULA: &str =

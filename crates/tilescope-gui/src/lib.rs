@@ -66,7 +66,7 @@ pub enum GuiError {
     #[error(transparent)]
     Write(#[from] AtomicFileError),
     /// The content needs more lines than a picture can hold.
-    #[error("there is too much of it for a picture")]
+    #[error("the view is too large for a picture")]
     PictureHeight,
     /// The link to the place to be drawn is invalid.
     #[error("{0}")]

@@ -212,7 +212,8 @@ fn print(
     };
     writeln!(
         output,
-        "Percent by which predictions change with 10 % less / more of a constant (whole numbers: by one at least)"
+        "Change of predictions in percent with 10 % less / more of a constant (whole numbers: at \
+         least one)"
     )?;
     let names = rows.iter().map(|row| row.constant.name.len());
     let width = names.max().unwrap_or(0).max(8);
@@ -249,7 +250,7 @@ fn print(
     let idle: Vec<&str> =
         rows.iter().filter(|row| row.size() == 0.0).map(|row| row.constant.name).collect();
     if !idle.is_empty() {
-        writeln!(output, "\nWithout effect here: {}", idle.join(", "))?;
+        writeln!(output, "\nNo effect here: {}", idle.join(", "))?;
     }
     Ok(())
 }

@@ -43,7 +43,7 @@ fn verdict(row: &PublishedFigureRow<'_>) -> String {
         FigureVerdict::NothingClaimed => "-".to_string(),
         FigureVerdict::Pass => "yes".to_string(),
         FigureVerdict::PassListedAsMiss => {
-            "yes, but listed as a miss: mend assets/published_figures.toml".to_string()
+            "yes, but listed as a miss: update assets/published_figures.toml".to_string()
         }
         FigureVerdict::Miss if !row.fits => "MISS: does not fit in memory".to_string(),
         FigureVerdict::Miss => "MISS".to_string(),
@@ -121,8 +121,8 @@ fn print_coverage(rows: &[PublishedFigureRow<'_>], output: &mut dyn Write) -> Re
     let count = |held: &[bool]| held.iter().filter(|held| **held).count();
     writeln!(
         output,
-        "Bands that claim nine of ten cases hold {} of {} predicted times and rates, and {} of {} \
-         that were left out of what bands are made of",
+        "90 % intervals hold {} of {} predicted times and rates, and {} of {} that were not used \
+         to make the intervals",
         count(&held),
         held.len(),
         count(&left_out),

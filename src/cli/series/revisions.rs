@@ -124,7 +124,7 @@ fn git(arguments: &[&str]) -> Result<String, CliError> {
         let _ = child.kill();
         let _ = child.wait();
         return Err(
-            failed(format!("it says more than {MAX_BYTES} bytes, which no spec has")).into()
+            failed(format!("it has more than {MAX_BYTES} bytes, too many for a spec")).into()
         );
     }
     let ended = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
@@ -133,5 +133,5 @@ fn git(arguments: &[&str]) -> Result<String, CliError> {
         let first = words.lines().next().unwrap_or("it failed").to_owned();
         return Err(failed(first.trim_start_matches("fatal: ").to_owned()).into());
     }
-    Ok(String::from_utf8(said).map_err(|_| failed("it says what is no UTF-8".to_owned()))?)
+    Ok(String::from_utf8(said).map_err(|_| failed("it is not UTF-8".to_owned()))?)
 }

@@ -50,10 +50,8 @@ impl TuneSummary<'_> {
         let score = self.space.objective.score(best, &self.space.conditions);
         match score.map(|score| score.class) {
             Some(ScoreClass::Good) => None,
-            Some(ScoreClass::MissesConditions) => {
-                Some("nothing that was tried meets all conditions")
-            }
-            _ => Some("nothing that was tried makes it fit in memory"),
+            Some(ScoreClass::MissesConditions) => Some("no tested spec meets all conditions"),
+            _ => Some("no tested spec fits in memory"),
         }
     }
 
@@ -165,15 +163,15 @@ impl TuneSummary<'_> {
             known => format!(", {known} of them from the file of results"),
         };
         let end = match answer.exhausted {
-            true => "nothing is left to try",
-            false => "more may be found with a larger --budget",
+            true => "nothing is left to test",
+            false => "a larger --budget may find more",
         };
         let (plural, hopeless) = (plural(simulations), answer.hopeless);
         writeln!(output, "{simulations} simulation{plural}{known}; {end}")?;
         if hopeless > 0 {
             writeln!(
                 output,
-                "{hopeless} proposals beside the path could not beat it, by their bounds"
+                "{hopeless} proposals beside the path were skipped: their bounds cannot beat it"
             )?;
         }
         if answer.untold > 0 {
@@ -209,7 +207,7 @@ impl TuneSummary<'_> {
         for reason in &step.moved.reasons {
             writeln!(output, "    {}", reason.sentence)?;
             if !reason.price.is_empty() {
-                writeln!(output, "    price: {}", reason.price)?;
+                writeln!(output, "    cost: {}", reason.price)?;
             }
         }
         let bound = step.moved.bound().filter(|_| self.space.objective.is_time());

@@ -307,12 +307,12 @@ impl ComparisonTable {
             TableColumn::text(self.heading()),
             side("Source"),
             side("Target"),
-            TableColumn::number("Diff").about("Target minus source; a missing side counts as zero"),
+            TableColumn::number("Diff").about("Target - source; a missing side counts as zero"),
             TableColumn::number("Relative").about("The difference as a percentage of the source"),
         ];
         let whole_run = self.rows.iter().any(|row| row.per.is_some());
         if whole_run {
-            let about = "The figure of the whole run, of all lanes together";
+            let about = "Figure of the whole run, summed over all lanes";
             columns.push(side("Source, whole run").about(about).without_sum());
             columns.push(side("Target, whole run").about(about).without_sum());
         }

@@ -81,7 +81,7 @@ impl WorkNormalization {
             (None, None) => Some("both reports do"),
         };
         let note = silent.map(|side| {
-            format!("Figures are per run: {side} not say how many {}s it took.", asked.name())
+            format!("Figures are per run: {side} not record the number of {}s.", asked.name())
         });
         let unit = if note.is_none() { asked } else { WorkUnit::Run };
         Ok(Self { asked, unit, note, source, target })
@@ -142,9 +142,9 @@ impl WorkDivisors {
             (WorkUnit::Sample, false) => "per sample",
             (WorkUnit::Update, false) => "per update",
             (WorkUnit::Run, false) => "per run",
-            (WorkUnit::Sample, true) => "per sample, mean over lanes",
-            (WorkUnit::Update, true) => "per update, mean over lanes",
-            (WorkUnit::Run, true) => "per run, mean over lanes",
+            (WorkUnit::Sample, true) => "per sample, averaged over IPUs",
+            (WorkUnit::Update, true) => "per update, averaged over IPUs",
+            (WorkUnit::Run, true) => "per run, averaged over IPUs",
         }
     }
 

@@ -126,9 +126,9 @@ fn setting(key: &str) -> &str {
 /// States whether the target became faster or slower, and whether it takes more memory.
 fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String {
     let time = match row_named(result, "Cycles") {
-        None => "Neither report was executed.".to_owned(),
-        Some(row) if row.source.is_none() => "Only the target was executed.".to_owned(),
-        Some(row) if row.target.is_none() => "Only the source was executed.".to_owned(),
+        None => "Neither program was run.".to_owned(),
+        Some(row) if row.source.is_none() => "Only the target was run.".to_owned(),
+        Some(row) if row.target.is_none() => "Only the source was run.".to_owned(),
         Some(row) => {
             let per = row.per.map_or(String::new(), |per| format!(" {}", per.words()));
             comparison_words(row, "The target takes", &format!("cycles{per}"))
@@ -136,7 +136,7 @@ fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String
     };
     let unsure = distinction.map(|distinction| format!(" {}", doubt(distinction)));
     let memory = row_named(result, "Fullest tile").map(|row| {
-        let words = comparison_words(row, "Its fullest tile holds", "bytes");
+        let words = comparison_words(row, "Its fullest tile needs", "bytes");
         format!(" {words}")
     });
     let over = row_named(result, "Tiles out of memory");
@@ -161,15 +161,15 @@ fn row_named<'a>(table: &'a ComparisonTable, name: &str) -> Option<&'a Compariso
 fn doubt(Distinction { change, distinguishable, one_program }: Distinction) -> String {
     let [low, high] = [change.low, change.high].map(|share| format!("{:+.1} %", share * 100.0));
     let errors = if one_program {
-        "the errors of the model"
+        "model errors"
     } else {
-        "the errors of the model, which two different programs have each for itself"
+        "independent model errors of two different programs"
     };
-    let band = format!("with {errors}, {low} to {high} in nine of ten cases");
+    let band = format!("{low} to {high} (90 % interval, {errors})");
     if distinguishable {
-        format!("The difference is clear: {band}.")
+        format!("Significant: {band}.")
     } else {
-        format!("The difference is not distinguishable: {band}.")
+        format!("Not significant: {band}.")
     }
 }
 
@@ -182,7 +182,7 @@ fn comparison_words(row: &ComparisonRow, subject: &str, what: &str) -> String {
     });
     let (more, fewer) = if what == "bytes" { ("more", "less") } else { ("more", "fewer") };
     match (row.change(), row.share()) {
-        (Some(0.0) | None, _) => format!("{subject} as many {what}: {source}."),
+        (Some(0.0) | None, _) => format!("{subject} the same number of {what}: {source}."),
         (Some(change), share) => {
             let way = if change > 0.0 { more } else { fewer };
             let share = share.map_or_else(String::new, |s| format!("{:.2} % ", s.abs() * 100.0));

@@ -70,7 +70,7 @@ impl Banded {
 
     /// The same, with each end formatted by `text`, followed by the unit in `what`.
     pub fn words_with(&self, text: impl Fn(f64) -> String, what: &str) -> String {
-        format!("{}{what} in nine of ten cases", self.ends(text))
+        format!("{}{what} (90 % interval)", self.ends(text))
     }
 
     /// `32,646 to 45,848`, each end formatted by `text`.

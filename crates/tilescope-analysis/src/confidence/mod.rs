@@ -104,7 +104,7 @@ impl Confidence {
                     rate.words_with(|rate| grouped(rate.round() as u64), " samples per second");
                 format!("{cycles}, {rate}")
             }
-            None => format!("{cycles} in nine of ten cases"),
+            None => format!("{cycles} (90 % interval)"),
         })
     }
 

@@ -83,7 +83,7 @@ pub const MECHANISMS: &[MechanismOptions] = &[
     ),
     of(
         Mechanism::HostReturn,
-        "the host to hand results back",
+        "the host to return results",
         &["options.device_iterations", "options.host.seconds_per_return", "options.output_mode"],
     ),
     of(
@@ -98,7 +98,7 @@ pub const MECHANISMS: &[MechanismOptions] = &[
     ),
     of(
         Mechanism::SharedHostLink,
-        "the links of the host, which all its IPUs share",
+        "the host links, which all its IPUs share",
         &[
             "options.num_hosts",
             "options.host.shared_bytes_per_second",
@@ -182,7 +182,7 @@ pub const MECHANISMS: &[MechanismOptions] = &[
     ),
     of(
         Mechanism::Rearrangement,
-        "copies that change how data lie",
+        "copies that change the layout",
         &["options.available_memory_proportion", "model.batch_size"],
     ),
     of(
@@ -202,7 +202,7 @@ pub const MECHANISMS: &[MechanismOptions] = &[
         "the weight update",
         &["options.gradient_accumulation", "options.accumulate_outer_schedule", "model.optimizer"],
     ),
-    of(Mechanism::NotRecorded, "something that was not recorded", &[]),
+    of(Mechanism::NotRecorded, "an unrecorded cause", &[]),
 ];
 
 impl Mechanism {

@@ -20,8 +20,8 @@ pub use totals::{PathKind, PathRow, PathTotals, path_totals};
 pub use why::{WhyChain, WhyLink, WhyPlace, why, why_run};
 
 /// The meaning of *on the path*.
-pub const ON_PATH: &str = "cycles of its steps that are on the critical path: the longest chain of \
-    steps that wait for each other. The run gets shorter by at most as many";
+pub const ON_PATH: &str = "cycles of its steps on the critical path, the longest chain of steps \
+    that wait for one another. Making them faster shortens the run by at most this much";
 /// The meaning of *exposed*.
 pub const EXPOSED: &str = "cycles of its steps during which the compute tiles of their IPU do nothing \
     else: all of steps of compute tiles, those beside waits of steps of I/O tiles";
@@ -30,12 +30,12 @@ pub const HIDDEN: &str = "cycles of its steps on I/O tiles during which the comp
     IPU work; exposed + hidden = cycles";
 /// The meaning of the slack of a step.
 pub const SLACK: &str =
-    "how much later the step could end without the run ending later, all else as it is";
+    "how much later the step could end without delaying the end of the run";
 /// The meaning of the slack of an IPU.
-pub const IPU_SLACK: &str = "mean slack of its cycles of work: how much later they could end without \
-    the run ending later";
+pub const IPU_SLACK: &str = "mean slack of its working cycles: how much later they could end \
+    without delaying the end of the run";
 /// The meaning of the waits of an IPU.
 pub const WAITS: &str = "cycles in which it waits for others";
 /// The meaning of the lead of an IPU.
-pub const LEAD: &str = "where the critical path waits for the IPU, by how much it is later than the \
-    next one, summed up: what it alone being faster gains at most";
+pub const LEAD: &str = "how much later than the next IPU it arrives where the critical path waits \
+    for it, summed: the most that making this IPU alone faster can gain";

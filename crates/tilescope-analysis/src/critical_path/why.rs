@@ -239,9 +239,10 @@ impl<'a> WhyFacts<'a> {
             PathHop::Join(_) => {
                 let next = match wait.lanes {
                     0..=2 => String::new(),
-                    _ => format!(", which comes {} cycles behind the next one", wait.lead),
+                    _ => format!(", {} cycles after the next", wait.lead),
                 };
-                format!("{cycles} cycles in {}, one of {} lanes{next}", self.name(step), wait.lanes)
+                let (name, lanes) = (self.name(step), wait.lanes);
+                format!("{cycles} cycles at {name} of {lanes} lanes; {other} arrives last{next}")
             }
             PathHop::HandOver => format!("{cycles} cycles before {}", self.name(step)),
         };
@@ -317,7 +318,7 @@ impl<'a> WhyFacts<'a> {
             }
             (ProgramKind::Sync, _) if name == INTERNAL_SYNC => (Mechanism::InternalSync, plain),
             (ProgramKind::Sync, _) => {
-                (Mechanism::ExternalSync, format!("{cycles} cycles: it is the last to come"))
+                (Mechanism::ExternalSync, format!("{cycles} cycles: it arrives last"))
             }
             (ProgramKind::DoExchange, _) => (Mechanism::InternalExchange, rate),
             (ProgramKind::OnTileExecute, _) => {
@@ -350,7 +351,7 @@ impl<'a> WhyFacts<'a> {
         if waiting <= handshake.min(cycles) {
             return Ok((Mechanism::Handshake, format!("{cycles} cycles")));
         }
-        let detail = format!("{waiting} of its {cycles} cycles are beyond the handshake");
+        let detail = format!("{waiting} of its {cycles} cycles exceed the handshake");
         // A callback that ends as the copy continues was the cause; otherwise the host's links
         // were.
         let end = step.range.end;

@@ -42,7 +42,7 @@ impl SearchResults {
     /// The sentence that states the limit on searched variables.
     pub fn words_of_more_variables(&self) -> String {
         let most = grouped(MAX_VARIABLES as u64);
-        format!("Of the first {most} variables only; more may match.")
+        format!("Only the first {most} variables were searched; more may match.")
     }
 }
 

@@ -218,7 +218,7 @@ impl Gate {
             return None;
         }
         let [low, high] = [low, high].map(|value| self.figure.quantity().text(value));
-        Some(format!(", which is not clear: {low} to {high} in nine of ten cases"))
+        Some(format!(", not significant: {low} to {high} (90 % interval)"))
     }
 
     /// The figure of a summary.

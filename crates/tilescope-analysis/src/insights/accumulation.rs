@@ -51,21 +51,19 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let (key, cost, sentence);
     if is_inference {
         key = ITERATIONS;
-        cost = "Twice the samples per call: the first ones wait for the last";
-        sentence = format!(
-            "Filling and draining the pipeline takes {ramps} of the run, once for every {times}."
-        );
+        cost = "Each call takes twice the samples, and returns the first results later";
+        sentence =
+            format!("The pipeline takes {ramps} of the run to fill and drain, once per {times}.");
     } else {
         key = KEY;
-        cost = "Twice the samples per weight update: the learning rate may need to be adjusted";
-        sentence =
-            format!("Weight updates take {update} of the run{filling}, once for every {times}.");
+        cost = "Each weight update uses twice the samples: the learning rate may need tuning";
+        sentence = format!("Weight updates take {update} of the run{filling}, once per {times}.");
     }
     let name = key.trim_start_matches("options.");
     let first = phases.iter().find(|phase| phase.is_ramp()).or_else(|| updates.iter().next());
     vec![InsightFinding {
         sentence,
-        advice: format!("With {name} = {} they come half as often.", steps * 2),
+        advice: format!("{name} = {} halves how often this happens.", steps * 2),
         formula: "union of the updates, what phases take beyond one mean slot of the main phase per \
                   micro-batch, and waits for the host call, or without a pipeline all that is in no \
                   stage, / cycles of the run; gain: half of it",

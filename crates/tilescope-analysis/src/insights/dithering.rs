@@ -43,14 +43,15 @@ fn spread(facts: &InsightFacts) -> Option<InsightFinding> {
     };
     let saved = SavedMemory::of(facts, |of| if moves(of) { 1.0 } else { 0.0 })?;
     let saved = saved.at_most(above).at_least(MIN_SHARE)?;
-    let proposal = facts.proposal([(KEY, json!(true))], "Operands cross more of the chip")?;
+    let proposal =
+        facts.proposal([(KEY, json!(true))], "Operands travel further across the chip")?;
     let words = MemoryWords {
         what: "Convolutions, their weights and results",
         advice:
-            "With dithering each convolution begins at a tile of its own, so that what is left \
-                 over does not pile up on the first tiles."
+            "Dithering starts each convolution on a different tile, so that uneven remainders do \
+             not accumulate on the first tiles."
                 .to_owned(),
-        formula: "most that is live on a tile at once without them, or the mean of all tiles if that is \
+        formula: "peak live bytes of a tile without them, or the mean of all tiles if that is \
                   more / what the fullest tile needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal))

@@ -53,9 +53,12 @@ fn gelu_by_erf(facts: &InsightFacts) -> Option<InsightFinding> {
     let (share, gain) = share_and_gain(facts, &wanted)?;
     let count = wanted.len();
     Some(InsightFinding {
-        sentence: format!("GELU by erf takes {share} of the run in {count} operations."),
+        sentence: format!(
+            "GELU computed with erf takes {share} of the run, in {count} \
+                           operations."
+        ),
         advice: "Export the model with the tanh form, torch.nn.GELU(approximate=\"tanh\"): it is \
-                 one vertex of the IPU, and what PopTorch makes of GELU."
+                 a single vertex on the IPU, and the form that PopTorch uses for GELU."
             .to_owned(),
         formula: "gain: cycles of these operations, less 1.3 of 16 for each element / cycles of \
                   the run",
@@ -107,15 +110,15 @@ fn separate_products(facts: &InsightFacts) -> Option<InsightFinding> {
     let (share, gain) = share_and_gain(facts, &removed)?;
     Some(InsightFinding {
         sentence: format!(
-            "{} products read {fused} tensors, several with weights of one shape, and take {} of \
-             the run.",
+            "{} matrix products of {fused} tensors take {} of the run. Products of the same \
+             tensor have weights of the same shape.",
             removed.len(),
             share
         ),
-        advice: "Join the weights of the products of a tensor, such as queries, keys and values, \
-                 and export one product: its operand is exchanged once."
+        advice: "Concatenate the weights that multiply the same tensor, such as queries, keys and \
+                 values, and export one product: the operand is then exchanged once."
             .to_owned(),
-        formula: "gain: cycles of these products but one of each tensor / cycles of the run: a \
+        formula: "gain: cycles of these products except one per tensor / cycles of the run; a \
                   joined product takes at least as long as one of them",
         gain,
         place: ViewLocation { operation: Some(first), ..ViewLocation::view("operations") },

@@ -41,11 +41,11 @@ fn halved(facts: &InsightFacts) -> Option<InsightFinding> {
         true => ("mixed", "Activations, gradients and temporaries"),
         false => ("float16", "Tensors and temporaries"),
     };
-    let cost = "Digits: half precision has 11 bits, and gradients may need loss scaling";
+    let cost = "Precision: float16 has an 11-bit significand; gradients may need loss scaling";
     let words = MemoryWords {
         what,
-        advice: "In half precision they take half.".to_owned(),
-        formula: "most that is live on a tile at once with half of them / what the fullest tile needs; \
+        advice: "float16 halves them.".to_owned(),
+        formula: "peak live bytes of a tile with half of them / what the fullest tile needs; \
                   the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, facts.proposal([(KEY, json!(precision))], cost)?))
@@ -73,8 +73,7 @@ fn wide_at_peak(facts: &InsightFacts) -> Option<InsightFinding> {
             peak.tile,
             names.join(", ")
         ),
-        advice: "In float16 they take half; weights and activations are the usual candidates."
-            .to_owned(),
+        advice: "float16 halves them; weights and activations are the usual candidates.".to_owned(),
         formula: "half of the bytes of float32 variables live on the fullest tile at its peak / \
                   bytes live there",
         gain: InsightGain::Memory(share / 2.0),

@@ -21,9 +21,10 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             facts.numbers.bytes(bytes.0),
             facts.numbers.bytes(facts.target.bytes_per_tile.0),
         ),
-        advice: "The program fits, but a larger micro-batch may not; see what fills this tile."
+        advice: "The program fits, but a larger micro-batch may not. The Memory view shows what \
+                 fills this tile."
             .to_owned(),
-        formula: "memory of the tile including gaps / memory it has",
+        formula: "memory that the tile uses, including gaps / memory of a tile",
         place: ViewLocation { tiles: vec![tile], ..ViewLocation::view("memory") },
         ..InsightFinding::about(InsightSubject::Memory, &RULE)
     }]

@@ -9,7 +9,7 @@ use tilescope_report::{HostCallPart, ProgramKind, ProgramNode};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "host_call",
-    description: "time in which all IPUs wait for parts of the host call",
+    description: "time that all IPUs wait for the host call",
     keys: &["options.device_iterations", "options.host.loader", "options.host.num_workers"],
     find,
 };
@@ -27,10 +27,10 @@ pub(crate) fn awaited_part(program: &ProgramNode) -> Option<HostCallPart> {
 
 /// The parts that occur once per call, regardless of its iterations, with the text of the wait.
 const ONCE_PER_CALL: [(HostCallPart, &str); 4] = [
-    (HostCallPart::Framework, "for the framework before the program is launched"),
+    (HostCallPart::Framework, "for the framework to prepare the call"),
     (HostCallPart::Launch, "for the launch of the program"),
     (HostCallPart::Handshake, "for the handshake"),
-    (HostCallPart::Results, "for the framework to hand back the results"),
+    (HostCallPart::Results, "for the framework to return the results"),
 ];
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
@@ -43,14 +43,11 @@ fn loader(facts: &InsightFacts) -> Option<InsightFinding> {
     // A typical iteration does not contain the start of a call.
     let saved = SavedTime::of(facts, facts.gain_of(1.0, waits), MIN_SHARE, waits)?.anywhere();
     let words = FindingWords {
-        sentence: format!(
-            "All IPUs wait for the loader to have the samples of the call ready for {} of the run.",
-            saved.share
-        ),
-        advice: "Load asynchronously, with more workers as far as the host has cores, or cheaper \
-                 preprocessing; see the rate of the loader alone."
+        sentence: format!("All IPUs wait for the data loader for {} of the run.", saved.share),
+        advice: "Load asynchronously, use more workers if the host has cores left, or make \
+                 preprocessing cheaper. Summary shows the rate of the loader alone."
             .to_owned(),
-        formula: "cycles of that wait on the critical path / cycles of the run",
+        formula: "cycles of this wait on the critical path / cycles of the run",
     };
     Some(saved.finding(&RULE, words, more_workers(facts)))
 }
@@ -68,13 +65,13 @@ fn once_per_call(facts: &InsightFacts) -> Option<InsightFinding> {
     let (all, most) = (saved.share.to_string(), percent(most));
     let sentence = match all == most {
         true => format!("All IPUs wait {what} for {all} of the run."),
-        false => format!("All IPUs wait for the host call for {all} of the run, {most} {what}."),
+        false => format!("All IPUs wait for the host call for {all} of the run: {most} {what}."),
     };
     let words = FindingWords {
         sentence,
         advice: format!(
-            "With {times} times as many device iterations, {times} times as many micro-batches share \
-             this time: it is spent once per call."
+            "This time is spent once per call: {times} times the device iterations spread it over \
+             {times} times the micro-batches."
         ),
         formula: "cycles of these waits on the critical path / cycles of the run, less the share of \
                   it that is left where more iterations share it",
@@ -100,7 +97,7 @@ fn more_workers(facts: &InsightFacts) -> Option<Proposal> {
             ("options.host.loader", json!("async")),
             ("options.host.num_workers", json!((workers * 2).min(most.max(workers)))),
         ],
-        "Cores and memory of the host",
+        "Host cores and memory",
     )
 }
 
@@ -108,6 +105,6 @@ fn more_workers(facts: &InsightFacts) -> Option<Proposal> {
 fn more_iterations(facts: &InsightFacts, times: u64) -> Option<Proposal> {
     let key = "options.device_iterations";
     let iterations = facts.spec_number(key)?.checked_mul(times)?;
-    let cost = format!("Results come back once for {times} times as many iterations");
+    let cost = format!("Results return once per {times} times as many iterations");
     facts.proposal([(key, json!(iterations))], &cost)
 }

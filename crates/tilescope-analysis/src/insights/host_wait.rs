@@ -59,8 +59,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "IPU {ipu} waits for the host in StreamCopyBegin for {share} of the run."
         ),
-        advice: "The host is not ready in time: let it prepare micro-batches ahead, call its \
-                 stream callbacks on several threads, or move fewer bytes per sample."
+        advice: "The host is late: prepare micro-batches ahead, run stream callbacks on several \
+                 threads, or send fewer bytes per sample."
             .to_owned(),
         formula: "cycles of StreamCopyBegin with the host on that IPU, less the shortest handshake \
                   for each, / cycles of the run",
@@ -70,7 +70,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
                 (DEPTH, json!(depth.max(2) + 1)),
                 ("options.host.stream_callbacks_multi_thread_mode", json!("dedicated")),
             ],
-            "Memory and cores of the host",
+            "Host memory and cores",
         ),
         place: facts.longest_in_trace(ipu, waits),
         ..InsightFinding::about(InsightSubject::Time, &RULE)

@@ -33,12 +33,12 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     found.truncate(MAX_NAMED_COMPUTE_SETS);
     let finding = |(id, balance, _): (ProgramId, f64, f64)| InsightFinding {
         sentence: format!(
-            "{} keeps its tiles busy only {} of the time it takes.",
+            "{} keeps its tiles busy for only {} of its time.",
             facts.name(id),
             percent(balance)
         ),
-        advice: "The other tiles wait for the slowest one: sizes that divide evenly over the \
-             tiles, or a larger micro-batch, spread the work."
+        advice: "The other tiles wait for the slowest one. Sizes that divide evenly over the \
+                 tiles, or a larger micro-batch, spread the work."
             .to_owned(),
         formula: "tile balance: mean cycles of all tiles of the IPU / cycles of the slowest tile; \
                   gain: (1 - tile balance) x its cycles on the critical path / cycles of the run",

@@ -13,7 +13,7 @@ use tilescope_report::{MemoryCategory, ProgramNode};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "memory_proportion",
-    description: "matmuls and convolutions whose plans have too little memory, or take too much",
+    description: "matmuls and convolutions whose plans have too little memory, or use too much",
     keys: &[KEY],
     find,
 };
@@ -64,18 +64,15 @@ fn larger(facts: &InsightFacts) -> Option<InsightFinding> {
     let saved = SavedTime::of(facts, gain, MIN_SHARE, is_limited)?;
     let words = FindingWords {
         sentence: format!(
-            "IPU {} works for {} of the run on matmuls and convolutions that are computed in parts one \
-             after the other, for want of memory.",
+            "IPU {} spends {} of the run on matmuls and convolutions that are serialised for lack \
+             of memory.",
             saved.ipu, saved.share
         ),
-        advice: format!(
-            "The fullest tile has room for plans with {} of its memory.",
-            percent(more)
-        ),
-        formula: "cycles of these operations beyond the fewest that they could take, and internal syncs: \
-                  what is left of the critical path, and of the IPU that works longest",
+        advice: format!("The fullest tile has memory for plans that use {} of it.", percent(more)),
+        formula: "cycles of these operations above their minimum, and internal syncs: the longer \
+                  of the remaining critical path and the IPU that works longest",
     };
-    let proposal = facts.proposal([(KEY, json!(more))], "Tile memory for larger temporaries")?;
+    let proposal = facts.proposal([(KEY, json!(more))], "Larger temporaries in tile memory")?;
     Some(saved.finding(&RULE, words, Some(proposal)))
 }
 
@@ -97,12 +94,15 @@ fn smaller(facts: &InsightFacts) -> Option<InsightFinding> {
         false => 0.0,
     };
     let saved = SavedMemory::of(facts, removed).filter(|_| less < now)?;
-    let cost = "Matmuls and convolutions are computed in parts one after the other";
+    let cost = "Matmuls and convolutions are serialised into parts";
     let proposal = facts.proposal([(KEY, json!(less))], cost)?;
     let words = MemoryWords {
         what: "Temporaries of matmuls and convolutions",
-        advice: format!("Plans with {} of the memory of a tile take less at once.", percent(less)),
-        formula: "most that is live on a tile at once without temporaries of the operations that would be \
+        advice: format!(
+            "Plans limited to {} of tile memory use smaller temporaries.",
+            percent(less)
+        ),
+        formula: "peak live bytes of a tile without temporaries of the operations that would be \
                   planned anew / what the fullest tile needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal))

@@ -7,7 +7,7 @@ use tilescope_report::{ProgramKind, ProgramNode};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "micro_batch",
-    description: "handshakes and syncs of each micro-batch, whatever its size",
+    description: "handshakes and syncs, a fixed cost per micro-batch",
     keys: &[KEY],
     find,
 };
@@ -39,16 +39,16 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some((_, ipu)) = busiest else { return Vec::new() };
     vec![InsightFinding {
         sentence: format!(
-            "Handshakes and syncs take {fixed} of the critical path, as long for a micro-batch of \
-             {samples} as for any other."
+            "{fixed} of the critical path goes to handshakes and syncs, a fixed cost per \
+             micro-batch of {samples}."
         ),
-        advice: format!("Micro-batches of {} share them among twice the samples.", samples * 2),
-        formula: "all but transfers with the host / 2: what is left of the critical path, and of the \
-                  IPU that works longest",
+        advice: format!("Micro-batches of {} halve this cost per sample.", samples * 2),
+        formula: "everything except host transfers / 2: the longer of the remaining critical path \
+                  and the IPU that works longest",
         gain: InsightGain::of_time(gain),
         proposal: facts.proposal(
             [(KEY, json!(samples * 2))],
-            "Twice the activations; the learning rate may need to be adjusted",
+            "Twice the activation memory; the learning rate may need tuning",
         ),
         place: facts.longest_in_trace(ipu, is_fixed),
         ..InsightFinding::about(InsightSubject::Time, &RULE)

@@ -8,7 +8,7 @@ use serde_json::json;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "offloading",
-    description: "tensors on full tiles that could wait in streaming memory",
+    description: "tensors on full tiles that could be offloaded to streaming memory",
     keys: &[STATE, ACTIVATIONS, ACCUMULATORS, WEIGHTS, EXECUTION, SETS],
     find,
 };
@@ -42,7 +42,7 @@ fn finding(
     let words = MemoryWords {
         what,
         advice: advice.to_owned(),
-        formula: "most that is live on a tile at once without them / what the fullest tile needs; \
+        formula: "peak live bytes of a tile without them / what the fullest tile needs; \
                   the gain is the rest",
     };
     saved.finding(facts, &RULE, words, proposal)
@@ -50,17 +50,18 @@ fn finding(
 
 fn state(facts: &InsightFacts) -> Option<InsightFinding> {
     let saved = SavedMemory::of(facts, |of| f64::from(is_optimizer_state(&of.name)))?;
-    let cost = "Copied from streaming memory and back for each weight update";
+    let cost = "A copy from and to streaming memory for each weight update";
     let proposal = facts.proposal([(STATE, json!(false))], cost)?;
-    let advice = "In streaming memory they take none of it until the weight update.";
-    Some(finding(facts, saved, ("Tensors of optimiser state", advice), proposal))
+    let advice = "Offloaded to streaming memory, they use tile memory during the weight update \
+                  only.";
+    Some(finding(facts, saved, ("Optimiser state tensors", advice), proposal))
 }
 
 fn activations(facts: &InsightFacts) -> Option<InsightFinding> {
     let saved = SavedMemory::of(facts, |of| f64::from(is_stash(&of.name)))?;
-    let cost = "Copied to streaming memory and back for each micro-batch";
+    let cost = "A copy to and from streaming memory for each micro-batch";
     let proposal = facts.proposal([(ACTIVATIONS, json!(false))], cost)?;
-    let advice = "In streaming memory they take none of it until the backward pass.";
+    let advice = "Offloaded to streaming memory, they leave tile memory until the backward pass.";
     Some(finding(facts, saved, ("Stashed activations", advice), proposal))
 }
 
@@ -72,7 +73,7 @@ fn phases(facts: &InsightFacts) -> Option<InsightFinding> {
         is_state || is_stash(&of.name) || facts.is_weight(of)
     };
     let saved = SavedMemory::of(facts, |of| f64::from(is_kept(of)))?.at_least(LEAST_BY_PHASES)?;
-    let cost = "Copied from streaming memory and back for each phase: many times as long";
+    let cost = "A copy from and to streaming memory for each phase: several times slower";
     // Even and odd IPUs alternate; if that is not possible, all of them work on each phase.
     let mut proposal = facts.proposal([(EXECUTION, json!("phased"))], cost)?;
     if !facts.target.ipus_per_replica.is_multiple_of(2) {
@@ -81,7 +82,8 @@ fn phases(facts: &InsightFacts) -> Option<InsightFinding> {
     // Tensors that a spec keeps on the chip stay there in phases too.
     let off_chip = facts.proposal(KINDS.map(|kind| (kind, json!(false))), cost);
     proposal.changes.extend(off_chip.into_iter().flat_map(|off_chip| off_chip.changes));
-    let advice = "In phases they wait in streaming memory, and each phase loads its own.";
-    let what = "Weights, their gradients and state, and stashed activations";
+    let advice = "Phased execution keeps them in streaming memory, and each phase loads what it \
+                  needs.";
+    let what = "Weights, gradients, optimiser state and stashed activations";
     Some(finding(facts, saved, (what, advice), proposal))
 }

@@ -34,7 +34,7 @@ fn advice(facts: &InsightFacts, tile: &TileMemory) -> String {
     if wide * 20 >= tile.overflowed {
         let less = facts.numbers.bytes(wide.0 / 2);
         remedies.push(format!(
-            "compute in float16 (model.precision), which takes up to {less} less of the fullest tile"
+            "compute in float16 (model.precision), which saves up to {less} on the fullest tile"
         ));
     }
     let blocks: BTreeSet<_> = facts.operations.iter().map(|of| &of.block).collect();
@@ -44,22 +44,23 @@ fn advice(facts: &InsightFacts, tile: &TileMemory) -> String {
         remedies.push("spread the model over more IPUs (target.ipus)".to_owned());
     }
     if facts.batching.as_ref().is_some_and(|batching| batching.micro_batch > 1) {
-        remedies.push("make the micro-batch smaller (model.batch_size)".to_owned());
+        remedies.push("reduce the micro-batch (model.batch_size)".to_owned());
     }
     if facts.target.bytes_per_tile < MK2_TILE_BYTES {
         let room = facts.numbers.bytes(MK2_TILE_BYTES.0);
-        remedies.push(format!("take a chip with more memory (an Mk2 has {room} a tile)"));
+        remedies.push(format!("use a chip with more memory (Mk2 has {room} per tile)"));
     }
     if tile.peak_not_always_live >= tile.overflowed {
         remedies.push("lower available_memory_proportion".to_owned());
     }
     match remedies.split_last() {
         None => {
-            "Most of the memory is always live: the model is too large for so many IPUs.".into()
+            "Most of the memory is always live: the model is too large for this number of IPUs."
+                .into()
         }
-        Some((last, [])) => format!("What can help: {last}."),
+        Some((last, [])) => format!("Try this: {last}."),
         Some((last, others)) => {
-            format!("What can help, perhaps together: {}; or {last}.", others.join("; "))
+            format!("Try these, combined if needed: {}; {last}.", others.join("; "))
         }
     }
 }
@@ -73,7 +74,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let worst = facts.memory.iter().max_by_key(|(range, tile)| (need(tile), Reverse(range.first)));
     let Some((range, tile)) = worst else { return Vec::new() };
     let sentence = format!(
-        "{} need more memory than the {} a tile has; tile {} is worst and needs {} more.",
+        "{} need more than the {} of a tile. Tile {} needs the most: {} more than it has.",
         pluralised(over, "tile"),
         facts.numbers.bytes(facts.target.bytes_per_tile.0),
         range.first,

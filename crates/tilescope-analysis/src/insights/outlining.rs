@@ -7,7 +7,7 @@ use tilescope_report::MemoryCategory;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "outlining",
-    description: "code on full tiles that equal operations could share",
+    description: "code on full tiles that identical operations could share",
     keys: &[KEY],
     find,
 };
@@ -36,12 +36,15 @@ fn shared(facts: &InsightFacts) -> Option<InsightFinding> {
         )
     };
     let saved = SavedMemory::of(facts, |of| f64::from(is_shared(of.category)))?;
-    let proposal =
-        facts.proposal([(KEY, json!(true))], "Operands are copied to where calls expect them")?;
+    let proposal = facts.proposal(
+        [(KEY, json!(true))],
+        "Operands are copied to the place where the shared \
+                                              code expects them",
+    )?;
     let words = MemoryWords {
         what: "Exchange code, control code and vertex state",
-        advice: "Outlined, sequences of operations that are equal are there once.".to_owned(),
-        formula: "most that is live on a tile at once without any of them / what the fullest tile \
+        advice: "Outlining stores equal sequences of operations once.".to_owned(),
+        formula: "peak live bytes of a tile without any of them / what the fullest tile \
                   needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal))

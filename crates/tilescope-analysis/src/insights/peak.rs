@@ -28,7 +28,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         if others.is_empty() { String::new() } else { format!(", then {}", others.join(" and ")) };
     vec![InsightFinding {
         sentence: format!(
-            "Tile {} is fullest at step {} of the program with {} live; {} takes {} of that ({}){rest}.",
+            "Tile {} reaches its peak at step {} of the program with {} live. {} takes {} of that \
+             ({}){rest}.",
             peak.tile,
             peak.step,
             facts.numbers.bytes(peak.bytes.0),
@@ -36,8 +37,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             percent(share),
             facts.numbers.bytes(bytes.0),
         ),
-        advice: "What is live at this step limits the batch size.".to_owned(),
-        formula: "always-live bytes of the tile + most other bytes live on it at one step",
+        advice: "The variables live at this step limit the batch size.".to_owned(),
+        formula: "always-live bytes of the tile + the most other bytes live on it at one step",
         gain: InsightGain::Memory(share),
         place: ViewLocation {
             program: Some(peak.program),

@@ -25,12 +25,12 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let (operation, of_it) = worst_operation(facts);
     let name = operation.and_then(|id| facts.operations.get(id.index()));
     let most = name.map_or_else(String::new, |operation| {
-        format!("; {} takes most ({} of it)", operation.name, percent(of_it))
+        format!("; {} takes the most ({} of it)", operation.name, percent(of_it))
     });
     vec![InsightFinding {
-        sentence: format!("IPU {ipu} rearranges data for {share} of the run{most}."),
-        advice: "Operands are not laid out as the plan needs them: reorder dimensions in the \
-             model, or choose sizes that are multiples of 16 and 8."
+        sentence: format!("IPU {ipu} spends {share} of the run rearranging data{most}."),
+        advice: "Operands do not have the layout that the plan needs. Reorder dimensions in the \
+                 model, or choose sizes that are multiples of 16 and 8."
             .to_owned(),
         formula: "cycles of steps named PreArrange, OnTileCopy, Transpose, regroup or rearranged, \
                   with their exchanges, on that IPU / cycles of the run",

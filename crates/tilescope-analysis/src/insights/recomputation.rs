@@ -40,12 +40,12 @@ fn recomputed(facts: &InsightFacts) -> Option<InsightFinding> {
     let saved = SavedMemory::of(facts, |of| f64::from(goes(of)))?;
     let is_kept = facts.spec("options.recomputation") == Some("none");
     let changes = [("options.recomputation", json!("pipeline"))];
-    let cost = "Forward passes run a second time";
+    let cost = "Forward passes run twice";
     let proposal = facts.proposal(changes, cost).filter(|_| is_kept)?;
     let words = MemoryWords {
         what: "Stashed activations",
         advice: ADVICE.to_owned(),
-        formula: "most that is live on a tile at once without stashes, but those of tensors that other \
+        formula: "peak live bytes of a tile without stashes, but those of tensors that other \
                   IPUs made / what the fullest tile needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal))

@@ -31,8 +31,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             percent(share_of_code),
         ),
         advice: match facts.spec("model.training") {
-            Some("false") => "Nothing is trained: replicas need not exchange anything.",
-            _ => "More gradient accumulation reduces gradients across replicas less often.",
+            Some("false") => "Inference needs no exchange between replicas.",
+            _ => "With more gradient accumulation, replicas reduce gradients less often.",
         }
         .to_owned(),
         formula: "bytes of global exchange code of one replica; cycles of GlobalExchange on the IPU \

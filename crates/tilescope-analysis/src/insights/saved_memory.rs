@@ -79,13 +79,13 @@ impl SavedMemory {
         let overflowing = facts.full_tiles.as_ref().filter(|full| full.overflows());
         let left = |full: &FullTileContents| full.needed.as_f64() * (1.0 - self.gain);
         let enough = match overflowing.map(|full| left(full) <= full.capacity.as_f64()) {
-            Some(true) => " By itself that may be enough to make the program fit.",
-            Some(false) => " By itself that does not make the program fit.",
+            Some(true) => " This alone may make the program fit.",
+            Some(false) => " This alone does not make the program fit.",
             None => "",
         };
         InsightFinding {
             sentence: format!(
-                "{} take {} of tile {}, the fullest ({}).",
+                "{} use {} of tile {}, the fullest ({}).",
                 words.what,
                 percent(self.share),
                 self.tile,

@@ -10,7 +10,7 @@ use tilescope_report::ProgramNode;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "schedule",
-    description: "schedules in which stages wait for each other, or keep too many activations",
+    description: "schedules in which stages wait for one another, or stash too many activations",
     keys: &[EXECUTION, SCHEDULE, "options.overlap_io"],
     find,
 };
@@ -49,8 +49,8 @@ fn grouped(facts: &InsightFacts) -> Option<InsightFinding> {
     // A typical slot is a short one without the longest waits.
     let saved = SavedTime::of(facts, gain, MIN_SHARE, ProgramNode::is_external_sync)?.anywhere();
     let how = match one_after_the_other {
-        true => "stages work one after the other",
-        false => "those in their forward pass wait for those in their backward pass",
+        true => "stages run one after another",
+        false => "stages in the forward pass wait for stages in the backward pass",
     };
     let words = FindingWords {
         sentence: format!(
@@ -58,14 +58,14 @@ fn grouped(facts: &InsightFacts) -> Option<InsightFinding> {
             saved.ipu, saved.share
         ),
         advice:
-            "In a grouped pipeline all stages work at the same time, each on a micro-batch of its \
-                 own, first the forward passes of a slot and then the backward passes."
+            "In a grouped pipeline all stages run at the same time, each on its own micro-batch: \
+             first the forward passes of a slot, then the backward passes."
                 .to_owned(),
-        formula: "run without any waiting: the IPU that works longest is left",
+        formula: "cycles of the run without any waiting: those of the IPU that works longest",
     };
     let proposal = facts.proposal(
         [(EXECUTION, json!("pipelined")), (SCHEDULE, json!("grouped"))],
-        "Activations of all micro-batches under way are stashed",
+        "Stashes hold the activations of all micro-batches in flight",
     )?;
     Some(saved.finding(&RULE, words, Some(proposal)))
 }
@@ -83,12 +83,11 @@ fn interleaved(facts: &InsightFacts) -> Option<InsightFinding> {
     let saved = SavedMemory::of(facts, removed).filter(|_| is_grouped)?;
     // Copies overlap only in a grouped pipeline.
     let changes = [(SCHEDULE, json!("interleaved")), ("options.overlap_io", json!("none"))];
-    let proposal = facts.proposal(changes, "Stages wait for each other in every slot")?;
+    let proposal = facts.proposal(changes, "Stages wait for one another in every slot")?;
     let words = MemoryWords {
         what: "Stashed activations",
-        advice: "An interleaved pipeline keeps those of about half as many micro-batches."
-            .to_owned(),
-        formula: "most that is live on a tile at once with half of all stashes / what the fullest tile \
+        advice: "An interleaved pipeline stashes about half as many micro-batches.".to_owned(),
+        formula: "peak live bytes of a tile with half of all stashes / what the fullest tile \
                   needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal))

@@ -5,7 +5,7 @@ use serde_json::json;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "sharded_optimizer",
-    description: "weight updates that every replica does in full",
+    description: "weight updates that every replica repeats in full",
     keys: &[KEY],
     find,
 };
@@ -25,14 +25,14 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let first = facts.marks.updates.iter().next();
     vec![InsightFinding {
         sentence: format!(
-            "Each of {replicas} replicas updates all weights, for {update} of the run."
+            "Each of the {replicas} replicas updates all weights, which takes {update} of the run."
         ),
-        advice: "With the optimiser state sharded, each replica updates its share and gathers the \
-                 others; the state takes as much less memory."
+        advice: "With sharded optimiser state, each replica updates its own share of the weights \
+                 and gathers the rest. The state needs that much less memory."
             .to_owned(),
         formula: "union of the updates / cycles of the run x (1 - 1 / replicas)",
         gain: InsightGain::Time(gain),
-        proposal: facts.proposal([(KEY, json!(true))], "Weights are gathered after each update"),
+        proposal: facts.proposal([(KEY, json!(true))], "Replicas gather weights after each update"),
         place: first.map_or_else(|| ViewLocation::view("execution-trace"), |mark| mark.place()),
         ..InsightFinding::about(InsightSubject::Time, &RULE)
     }]

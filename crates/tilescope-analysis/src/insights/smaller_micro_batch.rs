@@ -33,9 +33,9 @@ fn halved(facts: &InsightFacts) -> Option<InsightFinding> {
     };
     let saved = SavedMemory::of(facts, |of| if stays(of) { 0.0 } else { 0.5 })?;
     let words = MemoryWords {
-        what: "Activations, temporaries and what works on them",
-        advice: format!("Micro-batches of {} need half as much.", samples / 2),
-        formula: "most that is live on a tile at once with all of weights, gradient accumulators, \
+        what: "Activations, temporaries and their vertices",
+        advice: format!("Micro-batches of {} need half of it.", samples / 2),
+        formula: "peak live bytes of a tile with all of weights, gradient accumulators, \
                   optimiser state and code and half of all else / what the fullest tile needs; the gain \
                   is the rest",
     };
@@ -47,7 +47,7 @@ fn halved(facts: &InsightFacts) -> Option<InsightFinding> {
 fn proposal(facts: &InsightFacts, samples: u64) -> Option<Proposal> {
     const BATCH: &str = "model.batch_size";
     const STEPS: &str = "options.gradient_accumulation";
-    let cost = "Handshakes, syncs and starts of operations come twice as often";
+    let cost = "Twice as many handshakes, syncs and operation starts";
     match facts.spec("model.training") == Some("true") {
         false => facts.proposal([(BATCH, json!(samples))], cost),
         true => {

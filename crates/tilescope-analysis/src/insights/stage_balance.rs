@@ -103,8 +103,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             mean.cycles(),
         ),
         advice: format!(
-            "Every slot waits for the slowest stage; move layers from {} to others. \
-             Evenly split, stages would save {} of their time.",
+            "Every slot waits for the slowest stage: move layers from {} to other stages. Equal \
+             stages would each take {} less time.",
             slowest.name,
             percent(1.0 - 1.0 / times),
         ),
@@ -113,7 +113,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         gain: InsightGain::Time(gain),
         proposal: facts.proposal(
             [("options.auto_stage", json!("balanced")), ("options.stages", json!([]))],
-            "Other tensors cross between IPUs",
+            "Different tensors cross between IPUs",
         ),
         place: ViewLocation {
             ipu: slowest.ipu,

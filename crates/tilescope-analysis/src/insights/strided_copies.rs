@@ -23,12 +23,12 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }
     vec![InsightFinding {
         sentence: format!(
-            "{} runs {} strided copy vertices and takes {} of the run.",
+            "{} runs {} strided copy vertices, which take {} of the run.",
             facts.name(program),
             grouped(count),
             share,
         ),
-        advice: "Many small strided copies hint at a layout that does not suit the next operation."
+        advice: "Many small strided copies suggest a layout that does not suit the next operation."
             .to_owned(),
         formula: "cycles of the compute set with StridedCopy vertices that takes longest / cycles \
                   of the run",

@@ -8,7 +8,7 @@ use serde_json::json;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "tensor_sharding",
-    description: "tensors on full tiles that every replica holds in full",
+    description: "tensors on full tiles that every replica stores in full",
     keys: &[
         "options.location.optimizer_state.replicated_tensor_sharding",
         "options.location.accumulators.replicated_tensor_sharding",
@@ -30,22 +30,22 @@ struct ShardedKind {
 const KINDS: [ShardedKind; 3] = [
     ShardedKind {
         key: "options.location.optimizer_state.replicated_tensor_sharding",
-        what: "Tensors of optimiser state",
-        cost: "Weights are gathered after each update",
+        what: "Optimiser state tensors",
+        cost: "Replicas gather weights after each update",
         least: 0.05,
         holds: |_, of| is_optimizer_state(&of.name),
     },
     ShardedKind {
         key: "options.location.accumulators.replicated_tensor_sharding",
         what: "Gradient accumulators",
-        cost: "Gradients are summed over the replicas for each micro-batch, not for each update",
+        cost: "Replicas reduce gradients for each micro-batch, not for each update",
         least: 0.05,
         holds: |_, of| is_accumulator(&of.name),
     },
     ShardedKind {
         key: "options.location.weights.replicated_tensor_sharding",
         what: "Weights",
-        cost: "Weights are gathered for each pass of each micro-batch",
+        cost: "Replicas gather weights for each pass of each micro-batch",
         least: 0.1,
         holds: |facts, of| facts.is_weight(of),
     },
@@ -68,8 +68,8 @@ fn sharded(facts: &InsightFacts, kind: &ShardedKind, replicas: u64) -> Option<In
     let proposal = facts.proposal([(kind.key, json!(true))], kind.cost)?;
     let words = MemoryWords {
         what: kind.what,
-        advice: format!("Split over {replicas} replicas, each holds its share of them."),
-        formula: "most that is live on a tile at once with 1 / replicas of them / what the fullest \
+        advice: format!("Sharded over {replicas} replicas, each replica holds its share."),
+        formula: "peak live bytes of a tile with 1 / replicas of them / what the fullest \
                   tile needs; the gain is the rest",
     };
     Some(saved.finding(facts, &RULE, words, proposal))

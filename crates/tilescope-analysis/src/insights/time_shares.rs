@@ -89,14 +89,13 @@ pub(super) const OVERLAP_IO: InsightRule = InsightRule {
             gain: SharedGain::By(gain_of_overlap),
             least: LEAST_OVERLAP,
             anywhere: false,
-            sentence: "IPU {ipu} copies from and to the host for {share} of the run, and \
-                       computes nothing meanwhile.",
-            advice: "With I/O tiles and overlap, copies of the next micro-batch go on beside \
-                     compute.",
-            formula: "run without copies with the host and the syncs before them: what is left \
-                      of the critical path, and of the IPU that works longest",
+            sentence: "IPU {ipu} copies data from and to the host for {share} of the run without \
+                       computing.",
+            advice: "I/O tiles with overlap copy the next micro-batch while this one is computed.",
+            formula: "cycles of the run without host copies and the syncs before them: the longer \
+                      of the remaining critical path and the IPU that works longest",
             changes: &[("options.num_io_tiles", "32"), ("options.overlap_io", "loops")],
-            cost: "32 tiles of each IPU compute no more, and hold a micro-batch ahead",
+            cost: "32 tiles per IPU stop computing and buffer one extra micro-batch",
         }
         .find(&OVERLAP_IO, facts)
     },
@@ -105,7 +104,7 @@ pub(super) const OVERLAP_IO: InsightRule = InsightRule {
 /// Samples that are copied from the host in a wider type than they need.
 pub(super) const INPUT_TYPE: InsightRule = InsightRule {
     name: "input_type",
-    description: "samples that cross from the host in a wide type",
+    description: "samples that arrive from the host in a wide type",
     keys: &["options.input_type"],
     find: |facts| {
         TimeShareRule {
@@ -118,13 +117,12 @@ pub(super) const INPUT_TYPE: InsightRule = InsightRule {
             gain: SharedGain::Steps,
             least: 0.02,
             anywhere: false,
-            sentence: "IPU {ipu} takes in samples over the host link for {share} of the run.",
-            advice: "Pictures of 8 bits a colour can cross as bytes and be cast on the IPU: \
-                     {less} less to move.",
-            formula: "transfers of samples x the share of their bytes that is saved: what is \
-                      left of the critical path, and of the IPU that works longest",
+            sentence: "IPU {ipu} receives samples over the host link for {share} of the run.",
+            advice: "8-bit images can cross as bytes and be cast on the IPU: {less} fewer bytes.",
+            formula: "transfers of samples x the share of their bytes that is saved: the longer \
+                      of the remaining critical path and the IPU that works longest",
             changes: &[("options.input_type", "uint8")],
-            cost: "Samples must fit in a byte per element; the IPU casts them",
+            cost: "Sample elements must fit in a byte; the IPU casts them",
         }
         .find(&INPUT_TYPE, facts)
     },
@@ -145,13 +143,13 @@ pub(super) const OUTPUT_MODE: InsightRule = InsightRule {
             gain: SharedGain::By(gain_of_outputs),
             least: 0.01,
             anywhere: false,
-            sentence: "IPU {ipu} returns the results of every micro-batch, for {share} of the \
-                       run.",
-            advice: "Training rarely needs more than the final results of a call.",
-            formula: "run without copies to the host and their share of external syncs: what is \
-                      left of the critical path, and of the IPU that works longest",
+            sentence: "IPU {ipu} spends {share} of the run returning the results of every \
+                       micro-batch.",
+            advice: "Training rarely needs more than the last results of a call.",
+            formula: "cycles of the run without copies to the host and their share of external \
+                      syncs: the longer of the remaining critical path and the IPU that works longest",
             changes: &[("options.output_mode", "final")],
-            cost: "Only the results of the last micro-batch of a call are returned",
+            cost: "Each call returns the results of its last micro-batch only",
         }
         .find(&OUTPUT_MODE, facts)
     },
@@ -175,13 +173,12 @@ pub(super) const SYNC_PATTERN: InsightRule = InsightRule {
             gain: SharedGain::By(|facts| facts.chains.as_ref()?.gain_without_waits()),
             least: 0.02,
             anywhere: false,
-            sentence: "IPU {ipu} waits in external syncs for {share} of the run; each copy of \
-                       one IPU with the host or streaming memory stops all of them.",
-            advice: "With sync_pattern = \"single_pipeline\" such a copy stops its own IPU \
-                     only.",
-            formula: "run without any waiting: the IPU that works longest is left",
+            sentence: "IPU {ipu} waits in external syncs for {share} of the run. Each copy \
+                       between one IPU and the host or streaming memory stops all IPUs.",
+            advice: "With sync_pattern = \"single_pipeline\" a copy stops its own IPU only.",
+            formula: "cycles of the run without any waiting: those of the IPU that works longest",
             changes: &[("options.sync_pattern", "single_pipeline")],
-            cost: "Nothing, where each IPU has its own copies",
+            cost: "None if each IPU copies its own data",
         }
         .find(&SYNC_PATTERN, facts)
     },
@@ -200,12 +197,12 @@ pub(super) const COLLECTIVES: InsightRule = InsightRule {
             least: 0.02,
             anywhere: true,
             sentence: "IPU {ipu} exchanges gradients or weights with other replicas for {share} \
-                       of the run, tensor by tensor.",
-            advice: "Merged, they go round in one buffer per element type.",
-            formula: "run without exchanges between replicas: what is left of the critical \
-                      path, and of the IPU that works longest",
+                       of the run, one tensor at a time.",
+            advice: "Merged collectives send one buffer per element type.",
+            formula: "cycles of the run without exchanges between replicas: the longer of the \
+                      remaining critical path and the IPU that works longest",
             changes: &[("options.merge_collectives", "true")],
-            cost: "A buffer as large as the gradients",
+            cost: "One buffer of the size of the gradients",
         }
         .find(&COLLECTIVES, facts)
     },
@@ -214,7 +211,7 @@ pub(super) const COLLECTIVES: InsightRule = InsightRule {
 /// Forward passes that are repeated although memory would suffice to store their results.
 pub(super) const RECOMPUTED_PASSES: InsightRule = InsightRule {
     name: "recomputed_passes",
-    description: "forward passes that are computed again in the backward pass",
+    description: "forward passes that are recomputed in the backward pass",
     keys: &["options.recomputation"],
     find: |facts| {
         TimeShareRule {
@@ -223,10 +220,10 @@ pub(super) const RECOMPUTED_PASSES: InsightRule = InsightRule {
             gain: SharedGain::Steps,
             least: 0.02,
             anywhere: true,
-            sentence: "IPU {ipu} computes forward passes again for {share} of the run.",
-            advice: "Without recomputation activations are kept, where they fit.",
-            formula: "run without recomputed steps: what is left of the critical path, and of \
-                      the IPU that works longest",
+            sentence: "IPU {ipu} spends {share} of the run recomputing forward passes.",
+            advice: "Without recomputation, activations stay in memory if they fit.",
+            formula: "cycles of the run without recomputed steps: the longer of the remaining \
+                      critical path and the IPU that works longest",
             changes: &[("options.recomputation", "none")],
             cost: "Memory for all activations of a stage",
         }
@@ -246,13 +243,12 @@ pub(super) const PRECISION: InsightRule = InsightRule {
             gain: SharedGain::Work,
             least: LEAST_FOR_DIGITS,
             anywhere: false,
-            sentence: "IPU {ipu} computes with and moves 32-bit elements for {share} of the \
-                       run.",
-            advice: "In mixed precision everything but the weights is half as wide.",
-            formula: "compute sets, exchanges and transfers without their starts / 2: what is \
-                      left of the critical path, and of the IPU that works longest",
+            sentence: "IPU {ipu} spends {share} of the run on float32 data.",
+            advice: "Mixed precision halves the width of everything except the weights.",
+            formula: "compute sets, exchanges and transfers without their starts / 2: the longer \
+                      of the remaining critical path and the IPU that works longest",
             changes: &[("model.precision", "mixed")],
-            cost: "Digits: half precision has 11 bits, and gradients may need loss scaling",
+            cost: "Precision: float16 has an 11-bit significand; gradients may need loss scaling",
         }
         .find(&PRECISION, facts)
     },
@@ -278,14 +274,14 @@ pub(super) const PARTIALS: InsightRule = InsightRule {
             gain: SharedGain::Work,
             least: LEAST_FOR_DIGITS,
             anywhere: false,
-            sentence: "IPU {ipu} works on matmuls and convolutions with 32-bit partial sums for \
-                       {share} of the run.",
-            advice: "AMP units add up half partial sums twice as fast, and there is half as \
-                     much to reduce.",
-            formula: "steps of matmuls and convolutions without their starts / 2: what is left \
-                      of the critical path, and of the IPU that works longest",
+            sentence: "IPU {ipu} spends {share} of the run on matmuls and convolutions with \
+                       float32 partial sums.",
+            advice: "AMP units accumulate float16 partial sums twice as fast, and the reduction \
+                     is half the size.",
+            formula: "steps of matmuls and convolutions without their starts / 2: the longer of \
+                      the remaining critical path and the IPU that works longest",
             changes: &[("options.partials_type", "float16")],
-            cost: "Digits of long sums",
+            cost: "Precision of long sums",
         }
         .find(&PARTIALS, facts)
     },
@@ -309,17 +305,17 @@ pub(super) const REMOTE_BUFFERS: InsightRule = InsightRule {
             least: 0.02,
             anywhere: true,
             sentence: "IPU {ipu} reads and writes remote buffers for {share} of the run.",
-            advice: "Keep what fits on the IPU, offload optimiser state only, or overlap the \
+            advice: "Keep on the IPU what fits, offload the optimiser state only, or overlap the \
                      copies with I/O tiles.",
-            formula: "run without copies with remote buffers and external syncs: what is left \
-                      of the IPU that works longest",
+            formula: "cycles of the run without remote buffer copies and external syncs: those of \
+                      the IPU that works longest",
             changes: &[
                 ("options.location.optimizer_state.on_chip", "true"),
                 ("options.location.accumulators.on_chip", "true"),
                 ("options.location.activations.on_chip", "true"),
                 ("options.location.weights.on_chip", "true"),
             ],
-            cost: "Tile memory for what streaming memory holds now",
+            cost: "Tile memory for the data that streaming memory holds now",
         }
         .find(&REMOTE_BUFFERS, facts)
     },

@@ -78,21 +78,21 @@ impl TriedProposal {
                 let time = format!("{} time per sample", signed(*time));
                 let memory = format!("fullest tile {}", signed(*memory));
                 match subject {
-                    InsightSubject::Time => format!("tried: {gain}{time}, {memory}"),
-                    InsightSubject::Memory => format!("tried: {gain}{memory}, {time}"),
+                    InsightSubject::Time => format!("tested: {gain}{time}, {memory}"),
+                    InsightSubject::Memory => format!("tested: {gain}{memory}, {time}"),
                 }
             }
             Self::NowFits { memory } => {
-                format!("tried: makes it fit, fullest tile {}", signed(*memory))
+                format!("tested: makes it fit, fullest tile {}", signed(*memory))
             }
             Self::DoesNotFit { memory } if self.gain(subject).is_some() => {
-                format!("tried: fullest tile {}, still does not fit in memory", signed(*memory))
+                format!("tested: fullest tile {}, still does not fit in memory", signed(*memory))
             }
             Self::DoesNotFit { memory } => {
-                format!("tried: does not fit in memory, fullest tile {}", signed(*memory))
+                format!("tested: does not fit in memory, fullest tile {}", signed(*memory))
             }
-            Self::Refused { problem } => format!("tried: refused: {problem}"),
-            Self::Died { problem } => format!("not tried to the end: {problem}"),
+            Self::Refused { problem } => format!("tested: refused: {problem}"),
+            Self::Died { problem } => format!("test failed: {problem}"),
         }
     }
 }
@@ -228,8 +228,8 @@ pub fn combination(
         rule: COMBINATION,
         subject,
         sentence,
-        advice: "Change all of these keys at once.".to_owned(),
-        formula: "simulated with all changes",
+        advice: "Change all of these keys together.".to_owned(),
+        formula: "simulated with all changes applied",
         gain: InsightGain::Unknown,
         proposal: Some(proposal),
         measured: None,
@@ -320,7 +320,7 @@ mod tests {
         use InsightSubject::{Memory, Time};
         let ran = TriedProposal::Ran { time: 0.5, memory: -0.25 };
         assert_eq!((ran.gain(Time), ran.gain(Memory)), (None, Some(0.25)));
-        assert_eq!(ran.text(Memory), "tried: fullest tile -25.0 %, +50.0 % time per sample");
+        assert_eq!(ran.text(Memory), "tested: fullest tile -25.0 %, +50.0 % time per sample");
         let smaller = TriedProposal::DoesNotFit { memory: -0.25 };
         assert_eq!((smaller.gain(Time), smaller.gain(Memory)), (None, Some(0.25)));
         assert!(smaller.text(Memory).ends_with("still does not fit in memory"));

@@ -13,9 +13,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(words) = &facts.unmodelled else { return Vec::new() };
     vec![InsightFinding {
         sentence: format!("{words}."),
-        advice: "They are priced as one pass over their operands, which is the least they can \
-                 take. Export the model with operators of the standard in their place, or take \
-                 these figures for a lower bound."
+        advice: "Each is estimated as one pass over its operands, which is a lower bound. Export \
+                 the model with standard operators instead, or read these figures as a lower bound."
             .to_owned(),
         formula: "cycles of their steps / cycles of all steps but syncs, over all IPUs; bytes of \
                   their variables / bytes of all variables, whenever they live",

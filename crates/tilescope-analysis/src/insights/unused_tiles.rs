@@ -29,11 +29,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     }
     vec![InsightFinding {
         sentence: format!(
-            "{} never run a vertex, {} of all tiles.",
+            "{} ({} of all tiles) never run a vertex.",
             pluralised(unused.len() as u64, "tile"),
             percent(share)
         ),
-        advice: "A larger micro-batch or fewer IPUs would put them to work.".to_owned(),
+        advice: "A larger micro-batch or fewer IPUs would use them.".to_owned(),
         formula: "tiles without cycles in any compute set, I/O tiles left out / tiles",
         place: ViewLocation {
             tiles: unused.into_iter().take(1).collect(),

@@ -8,7 +8,7 @@ use tilescope_report::units::IpuId;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "update_schedule",
-    description: "weight updates of IPUs that wait for each other",
+    description: "weight updates of IPUs that wait for one another",
     keys: &["options.accumulate_outer_schedule"],
     find,
 };
@@ -36,16 +36,16 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let first = updates.iter().next();
     vec![InsightFinding {
         sentence: format!(
-            "The weight updates of {} IPUs come one after the other and take {} of the run.",
+            "The weight updates of {} IPUs run one after another and take {} of the run.",
             ipus.len(),
             all.of_run(),
         ),
-        advice: "Side by side they take as long as the longest of them.".to_owned(),
+        advice: "In parallel they take as long as the longest update.".to_owned(),
         formula: "(union of all updates - updates of the IPU with most of them) / cycles of the run",
         gain: InsightGain::Time(gain),
         proposal: facts.proposal(
             [("options.accumulate_outer_schedule", json!("overlap_cycle_optimized"))],
-            "Temporary tensors of all updates are live at once",
+            "Temporary tensors of all updates are live at the same time",
         ),
         place: first.map_or_else(|| ViewLocation::view("execution-trace"), |mark| mark.place()),
         ..InsightFinding::about(InsightSubject::Time, &RULE)

@@ -42,27 +42,27 @@ impl InsightVerdict {
         let memory = match (outcome, most) {
             (_, None) => "Memory: not recorded".to_owned(),
             (ProgramOutcome::OutOfMemory { .. }, Some(most)) => {
-                format!("Memory: {} more than there is", size(most.saturating_sub(room)))
+                format!("Memory: {} over capacity", size(most.saturating_sub(room)))
             }
             (_, Some(most)) => {
                 let left = size(room.saturating_sub(most));
-                format!("Memory: fits, {left} left on the fullest tile")
+                format!("Memory: fits, {left} free on the fullest tile")
             }
         };
         let lead = match outcome {
             ProgramOutcome::OutOfMemory { tiles } => {
                 let most = most.unwrap_or_default();
                 format!(
-                    "The program does not fit: {} need more than they have, the fullest {} of {}.",
+                    "The program does not fit: {} exceed their memory; the fullest needs {} of {}.",
                     super::pluralised(tiles, "tile"),
                     size(most),
                     size(room)
                 )
             }
-            ProgramOutcome::CompiledOnly => "The program was compiled and not run.".to_owned(),
+            ProgramOutcome::CompiledOnly => "The program was compiled but not run.".to_owned(),
             ProgramOutcome::Executed => match report.critical_path()? {
                 Some(path) => pace(&path),
-                None => "What the run waits for was not recorded.".to_owned(),
+                None => "The report does not record what the run waits for.".to_owned(),
             },
         };
         Ok(Self { lead, first: first_subject(outcome), memory })
@@ -101,7 +101,7 @@ fn pace(path: &CriticalPath) -> String {
                 format!(" IPU {waiting} waits most, for {} of the run.", share(*idle))
             };
             format!(
-                "IPU {ipu} sets the pace: {} of the critical path is on it.{rest}",
+                "IPU {ipu} sets the pace: {} of the critical path runs on it.{rest}",
                 share(*cycles)
             )
         }
@@ -119,5 +119,5 @@ fn spent(path: &CriticalPath) -> String {
     };
     let largest: Vec<String> =
         spent.iter().filter(|(_, cycles)| !cycles.is_zero()).take(2).map(words).collect();
-    format!("Most of the critical path: {}.", largest.join(", "))
+    format!("The critical path is mostly {}.", largest.join(", "))
 }

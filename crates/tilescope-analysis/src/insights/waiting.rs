@@ -41,14 +41,15 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let least = waits.iter().min_by(|a, b| a.1.value().total_cmp(&b.1.value()));
     let last = least.filter(|(least, _)| *least != ipu);
     let last = last.map_or_else(String::new, |(last, share)| {
-        format!(" IPU {last} waits least, for {share}: it is the one that others wait for.")
+        format!(" IPU {last} waits least ({share}): the other IPUs wait for it.")
     });
     vec![InsightFinding {
         sentence: format!(
-            "IPU {ipu} waits in external syncs for {share} of the run; all IPUs on average {mean}.{last}"
+            "IPU {ipu} waits in external syncs for {share} of the run (mean of all IPUs: \
+             {mean}).{last}"
         ),
-        advice: "IPUs wait when stages differ, pipelines fill and drain, or the host is late: see \
-             the other findings."
+        advice: "IPUs wait if stages differ in length, while pipelines fill and drain, or if the \
+                 host is late. See the other findings."
             .to_owned(),
         formula: "cycles of external syncs on an IPU / cycles of the run",
         place,

@@ -33,8 +33,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             names.join(", "),
             facts.numbers.bytes(mean as u64),
         ),
-        advice: "Tensors that are mapped unevenly, or code that only some tiles need, fill them."
-            .to_owned(),
+        advice: "Unevenly mapped tensors, or code that only some tiles need, fill them.".to_owned(),
         formula: "(fullest tile - mean of all tiles) / fullest tile, gaps included",
         gain: InsightGain::Memory(1.0 - mean / most.as_f64().max(1.0)),
         place: ViewLocation {

@@ -48,29 +48,30 @@ fn best(limits: &OperationLimits, machine: &Machine, numbers: NumberFormat) -> S
     let moved = |bytes: Option<u64>| bytes.map_or_else(String::new, |bytes| numbers.bytes(bytes));
     match (ideal.cycles, ideal.bound, limits.engine) {
         (Cycles::ZERO, ..) => {
-            "It has no FLOPs and moves no data but to change layouts, or less than a cycle of both."
+            "It has no FLOPs and only moves data to change layouts, or needs less than a cycle \
+             for both."
                 .to_owned()
         }
         (_, CycleClass::Compute, Some(engine)) => format!(
-            "Its {} take so long at the peak of {}: {} FLOPs per cycle on each of {tiles} tiles.",
+            "Its {} at the peak of {}: {} FLOPs per cycle on each of {tiles} tiles.",
             with_prefix(limits.flops.unwrap_or(0) as f64, "FLOPs"),
             engine_title(engine.rate),
             engine.rate.flops_per_cycle,
         ),
-        (_, CycleClass::Exchange, _) => format!(
-            "Its exchanges take so long if all {tiles} tiles send and receive all the time."
-        ),
+        (_, CycleClass::Exchange, _) => {
+            format!("Its exchanges if all {tiles} tiles send and receive all the time.")
+        }
         (_, CycleClass::Links, _) => {
             let bytes = moved(limits.links.map(|of| of.bytes.0));
-            format!("Its {bytes} between IPUs take so long over all links of an IPU.")
+            format!("Its {bytes} between IPUs over all links of an IPU.")
         }
         (_, CycleClass::Host, _) => {
             let bytes = moved(limits.host.map(|of| of.bytes.0));
-            format!("Its {bytes} from and to the host take so long over the interface of an IPU.")
+            format!("Its {bytes} from and to the host over the interface of an IPU.")
         }
         (_, CycleClass::RemoteBuffers, _) => {
             let bytes = moved(limits.remote_buffers.map(|of| of.bytes.0));
-            format!("Its {bytes} from and to remote buffers take so long at full speed.")
+            format!("Its {bytes} from and to remote buffers at full speed.")
         }
         _ => String::new(),
     }
@@ -82,12 +83,10 @@ fn why_unknown(limits: &OperationLimits) -> &'static str {
     let uses = [limits.links, limits.host, limits.remote_buffers];
     let says_bytes = limits.exchange.is_some() || uses.iter().any(Option::is_some);
     match limits.flops {
-        None if computes => "Not known: the FLOPs of its executions were not recorded.",
-        Some(_) if computes => {
-            "Not known: the chip, or what its vertices compute on, is not known."
-        }
-        _ if says_bytes => "Not known: how much the machine moves at most was not recorded.",
-        _ => "Not known: how many bytes its copies and exchanges move was not recorded.",
+        None if computes => "Unknown: the FLOPs of its executions were not recorded.",
+        Some(_) if computes => "Unknown: the chip, or the engine of its vertices, is not recorded.",
+        _ if says_bytes => "Unknown: the bandwidth of the machine was not recorded.",
+        _ => "Unknown: the bytes of its copies and exchanges were not recorded.",
     }
 }
 
@@ -101,7 +100,7 @@ fn of_class(
     let of_interface = |used: Option<super::InterfaceUse>, what: &str| {
         let Some(used) = used else { return String::new() };
         let share = used.of_limit.map_or_else(String::new, |share| {
-            format!(", {} of what {what} could move in that time", percent(share))
+            format!(", {} of what {what} could move in this time", percent(share))
         });
         format!("{}{share}.", numbers.bytes(used.bytes.0))
     };
@@ -113,8 +112,8 @@ fn of_class(
             let balance = limits.tile_balance.map(percent);
             match used.zip(balance) {
                 Some((used, balance)) => format!(
-                    "{used} of {tiles} tiles take part in its compute sets, and {balance} of the \
-                     time of all tiles is used."
+                    "{used} of {tiles} tiles take part in its compute sets, which use {balance} \
+                     of the time of all tiles."
                 ),
                 None => String::new(),
             }
@@ -134,25 +133,25 @@ fn of_class(
             None => String::new(),
         },
         CycleClass::Rearrangement => {
-            "Operands lie otherwise than its plan wants them, or results otherwise than the next \
-             operation does."
+            "Operands do not have the layout that its plan needs, or results not the layout that \
+             the next operation needs."
                 .to_owned()
         }
         CycleClass::SyncAndStart => {
-            "What every compute set and exchange takes before its tiles begin: many short ones \
+            "The time of every compute set and exchange before its tiles begin. Many short ones \
              cost more."
                 .to_owned()
         }
         CycleClass::Host => of_interface(limits.host, "the host interface"),
         CycleClass::RemoteBuffers => of_interface(limits.remote_buffers, "streaming memory"),
         CycleClass::Links => of_interface(limits.links, "the links of an IPU"),
-        CycleClass::Other => "Steps of a kind that this version does not know.".to_owned(),
+        CycleClass::Other => "Steps of a kind unknown to this version.".to_owned(),
     }
 }
 
 fn of_compute(limits: &OperationLimits) -> String {
     let Some(split) = limits.compute else {
-        return "What they compute was not recorded.".to_owned();
+        return "Their work was not recorded.".to_owned();
     };
     let mut parts = Vec::new();
     if limits.flops > Some(0) {

@@ -74,10 +74,10 @@ impl WaterfallStep {
             Self::Rearrangement => "Rearrangement",
             Self::Other => "Other",
             Self::Balance => "Tile balance",
-            Self::Unknown => "Compute, not told apart",
-            Self::BelowPeak => "Below engine peak",
+            Self::Unknown => "Compute, unclassified",
+            Self::BelowPeak => "Lost below engine peak",
             Self::Padding => "Padding",
-            Self::SlowerEngine => "Slower engine",
+            Self::SlowerEngine => "Lost to slower engine",
             Self::Recomputation => "Recomputation",
             Self::Achieved => "Achieved",
         }
@@ -96,8 +96,8 @@ impl WaterfallStep {
             Self::Other => CycleClass::Other.about(),
             Self::Balance => CycleClass::Balance.about(),
             Self::Unknown => {
-                "Cycles of compute sets: the report does not say what they compute, or which of \
-                 their tiles wait"
+                "Cycles of compute sets. The report does not record what they compute, or which \
+                 tiles wait"
             }
             Self::BelowPeak => {
                 "Cycles in which tiles work - FLOPs of their vertices / (peak of their engine x \
@@ -180,14 +180,14 @@ impl UnknownUtilisation {
     pub fn sentence(self) -> &'static str {
         match self {
             Self::NoOperations => {
-                "The report has no operations of the model, so their FLOPs are not known."
+                "The report has no operations of the model, so FLOPs are unknown."
             }
             Self::NoRuns => {
-                "The report does not say how often operations run in their loops, so their FLOPs \
-                 are not known: tilescope writes it since format 2.6."
+                "The report does not record how often operations run in loops, so FLOPs are \
+                 unknown. tilescope records this since format 2.6."
             }
-            Self::NotCounted => "FLOPs were not counted, so what the run achieves is not known.",
-            Self::UnknownChip => "The chip is not known, so its peak is not known.",
+            Self::NotCounted => "FLOPs were not counted, so the achieved rate is unknown.",
+            Self::UnknownChip => "The chip is unknown, and so is its peak.",
         }
     }
 }

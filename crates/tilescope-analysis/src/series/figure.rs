@@ -63,7 +63,7 @@ impl ReportSeries {
         let shades = [
             ("run", Shade::Plain, Marker::Circle),
             ("baseline", Shade::Text, Marker::Diamond),
-            ("run that stands out", Shade::Warning, Marker::Square),
+            ("outlier", Shade::Warning, Marker::Square),
             ("run without a value", Shade::Error, Marker::Down),
         ];
         let series = shades

@@ -73,10 +73,8 @@ impl ReportSeries {
             ("Runs", self.runs_table(telling), None),
             ("Change points", self.changes_table(telling), None),
         ];
-        let more = [
-            ("Drifts", self.drifts_table(telling)),
-            ("Runs that stand out", self.outliers_table(telling)),
-        ];
+        let more =
+            [("Drifts", self.drifts_table(telling)), ("Outliers", self.outliers_table(telling))];
         for (title, table) in more {
             if !table.rows.is_empty() {
                 page.push((title, table, None));
@@ -205,11 +203,12 @@ impl ReportSeries {
             text "Figure" => of.title(self, telling);
             text "From run" => &self.runs[change.run].name;
             unsummed "Before" => of.cell(Some(change.before)), "Median of at most five runs before it";
-            unsummed "After" => of.cell(Some(change.after)), "Median of at most five runs from it on";
+            unsummed "After" => of.cell(Some(change.after)), "Median of at most five runs \
+                                                              starting with it";
             number "Change" => change.share.map(TableCell::ChangeShare),
-                "The difference as a percentage of what was before";
+                "Change as a percentage of the previous level";
             text "Confirmed" => if change.confirmed { "yes" } else { "not yet" },
-                "Whether two runs on each side say the same";
+                "True if two runs on each side confirm the change";
         }
     }
 
@@ -224,7 +223,7 @@ impl ReportSeries {
             text "From run" => &self.runs[drift.first].name;
             text "To run" => &self.runs[drift.last].name;
             number "Each run" => TableCell::ChangeShare(drift.share_per_run),
-                "What each run adds, as a percentage";
+                "Change per run, as a percentage";
         }
     }
 
@@ -246,7 +245,7 @@ impl ReportSeries {
     pub fn operations_table(&self, telling: SeriesTelling) -> DataTable {
         let runs = 0..self.runs.len();
         let mut columns = vec![TableColumn::text(format!(
-            "Cycles of (per {}, mean over lanes)",
+            "Cycles (per {}, averaged over IPUs)",
             self.unit(telling.unit).name()
         ))];
         columns.extend(self.runs.iter().map(|run| TableColumn::number(run.name.as_str())));

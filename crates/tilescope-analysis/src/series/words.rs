@@ -16,7 +16,7 @@ impl ReportSeries {
         let outliers = trend.outliers.iter().map(|run| {
             let value = self.told(of, *run, telling.unit).unwrap_or(0.0);
             format!(
-                "stands out alone in {}: {}",
+                "is an outlier in {}: {}",
                 self.runs[*run].name,
                 of.figure.quantity().text(value)
             )
@@ -34,7 +34,7 @@ impl ReportSeries {
             .share
             .map_or_else(String::new, |share| format!(" by {:.2} %", share.abs() * 100.0));
         let doubt =
-            if change.confirmed { "" } else { "; not confirmed yet, since a single run says so" };
+            if change.confirmed { "" } else { "; not confirmed yet: only one run shows it" };
         format!("{verb}{by} at {name}, from {before} to {after}{doubt}")
     }
 

@@ -95,10 +95,10 @@ pub fn ipu_pairs(pairs: &[IpuPair]) -> DataTable {
 const ARRIVAL_SPREAD_HINT: &str = "Cycles from the first to the last tile that is done with the step before, by its cycles of \
      tiles; mean over executions. Empty where the step before has none: it is no compute set and no \
      exchange between tiles, or the report does not record them";
-const LAST_TILE_HINT: &str = "The tile that comes last where the spread is largest, the first of those that come last \
-     together; empty where all tiles always come together, or nobody knows";
-const START_HINT: &str = "Cycles of a step - cycles of its slowest tile: what an exchange takes before its tiles move \
-     anything, sync left out; mean over executions";
+const LAST_TILE_HINT: &str = "The tile that arrives last where the spread is largest, the first \
+                              of several that arrive last; empty if all tiles arrive together, or if this is unknown";
+const START_HINT: &str = "Cycles of a step - cycles of its slowest tile: the start of an \
+                          exchange, before its tiles move data, without syncs; mean over executions";
 const TRANSFER_HINT: &str = "Cycles of a step - its start, all behind the last arrival; mean over executions. Without a \
      start, all cycles of a step";
 const LOWER_BOUND_HINT: &str = "Of exchanges between tiles, what the busiest tile needs: the larger of bytes sent / bytes per \

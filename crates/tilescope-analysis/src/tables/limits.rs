@@ -45,7 +45,7 @@ pub(super) static OF_OPERATIONS: [OperationColumn; 13] = limit_columns! {
     wasted "Wasted cycles" |limits| limits.wasted(),
         "Cycles of all its steps in the run - ideal cycles";
     bound "Bound" |limits| limits.bound().map_or("", CycleClass::title),
-        "What most of its cycles go into: compute, balance (tiles that wait in compute sets), \
+        "Where most of its cycles go: compute, balance (tiles that wait in compute sets), \
          exchange, rearrangement, sync and start, host, remote buffers or links";
     engine "Engine" |limits| limits.engine.map_or_else(String::new, |of| engine_title(of.rate)),
         "The fastest engine that its vertices compute on, by the names of their types: the matrix \
@@ -111,7 +111,7 @@ fn limits_table(
 ) -> DataTable {
     table! { rows, |row|
         text "Operation" => &row.name;
-        text "Operator" => &row.kind, "Operator, or what programs do that belong to none";
+        text "Operator" => &row.kind, "Operator, or the activity of programs without an operation";
         short "Pass" => pass_title(row.pass), "Forward, backward or update";
         short "IPU" => row.ipu.map_or_else(|| "".into(), TableCell::from), "IPU of the replica";
         all columns => figures(&row.limits);
@@ -131,8 +131,7 @@ pub fn waterfall(cycles: &WaterfallCycles) -> DataTable {
 
 /// Points and roofs of a roofline.
 pub fn roofline(roofline: &Roofline, rows: &[LimitsRow], machine: &Machine) -> DataTable {
-    const INTERFACE: &str =
-        "The interface that its bytes would take longest over; none if it moves nothing";
+    const INTERFACE: &str = "The interface that limits its bytes; none if it moves no data";
     const PER_CYCLE: &str =
         "FLOPs that its results need / cycles of all its steps, exchanges included";
     let points = roofline.points.iter().filter_map(|point| Some((point, rows.get(point.row)?)));

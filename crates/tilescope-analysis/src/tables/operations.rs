@@ -149,7 +149,7 @@ macro_rules! cost_columns {
 pub(crate) static COSTS: [OperationColumn; 25] = cost_columns! {
     kind "Operator" |row| &row.kind, "Operator, or kind of program" => shown_first;
     source "ONNX node" |row| &row.source,
-        "Operator and version of the nodes of the ONNX file that it was made for; empty for built-in models";
+        "Operator and version of its nodes in the ONNX file; empty for built-in models";
     pass "Pass" |row| pass_title(row.pass), "Forward, backward or update" => shown_first;
     block "Block" |row| &row.block, "Block of the model";
     shapes "Shapes" |row| &row.shapes, "Operands and results";
@@ -176,25 +176,27 @@ pub(crate) static COSTS: [OperationColumn; 25] = cost_columns! {
         "Exchange code, and code of its codelets once per tile; operations may share codelets"
         => requiring_part(ReportPart::Exchanges), without_sum;
     code_most "Code (max)" |row| row.code_most,
-        "Exchange code and code of its codelets on the tile that has most of both together"
+        "Exchange code and code of its codelets on the tile with the largest sum of both"
         => requiring_part(ReportPart::Exchanges), without_sum;
     exchange_code "Exchange code" |row| row.exchange_code, "Code of its exchanges"
         => requiring_part(ReportPart::Exchanges);
     vertex_code "Vertex code" |row| row.vertex_code, "Code of its codelets, once per tile"
         => requiring_part(ReportPart::Vertices), without_sum;
     errors "Error of cycles" |row| error_words(row, |errors| errors.cycles),
-        "Between which errors the true cycles lie in nine of ten cases, from measurements of its kind; ? where nothing of the kind was measured: from what its formulas rest on"
+        "90 % interval of the error of its cycles, from measurements of its kind; ? if its kind \
+         was not measured: from the basis of its formulas"
         => model_only;
     errors_bytes "Error of bytes" |row| error_words(row, |errors| errors.bytes),
-        "Between which errors the true bytes lie in nine of ten cases, from measurements of its kind"
+        "90 % interval of the error of its bytes, from measurements of its kind"
         => model_only;
     flops "FLOPs" |row| row.flops, "Floating point operations of one execution"
         => shown_first, requiring_part(ReportPart::Operations), model_only;
     memory "Memory" |row| row.memory,
-        "Bytes of the variables made for it, over all tiles, whenever they live"
+        "Bytes of the variables made for it, over all tiles, over their whole lifetime"
         => shown_first, requiring_part(ReportPart::Variables), model_only, without_sum;
     memory_most "Memory (max)" |row| row.memory_most,
-        "Bytes of the variables made for it on the tile that has most of them, whenever they live"
+        "Bytes of the variables made for it on the tile with the most of them, over their whole \
+         lifetime"
         => requiring_part(ReportPart::Variables), model_only, without_sum;
     vertices "Vertices" |row| row.vertices, "Number of vertices" => requiring_part(ReportPart::Vertices);
     programs "Steps" |row| row.programs.len() as u64, "Number of its programs";

@@ -58,7 +58,7 @@ pub static TABLES: &[ReportTable] = &[
     drawn("summary", "host-epochs", "Steps and time of epochs", |report| {
         Ok(hosts::epochs(host::host(report)?.as_ref()))
     }),
-    drawn("summary", "replica-waits", "What the replicas wait for", |report| {
+    drawn("summary", "replica-waits", "Waits of the replicas", |report| {
         Ok(hosts::replica_waits(host::host(report)?.as_ref()))
     }),
     drawn("summary", "sync-groups", "Which IPUs of a replica wait for each other", sync_groups),
@@ -118,7 +118,7 @@ pub static TABLES: &[ReportTable] = &[
     shown("operations", "programs", "What every program costs", |report| {
         costs_of(report, OperationLayer::Program)
     }),
-    shown("limits", "operations", "What every operation could cost at least", |report| {
+    shown("limits", "operations", "Lower bound of the cost of every operation", |report| {
         Ok(bounds::operations(&limits(report)?.rows))
     }),
     shown("limits", "classes", "Where the cycles of every operation go", |report| {
@@ -128,18 +128,13 @@ pub static TABLES: &[ReportTable] = &[
         let ReportLimits { machine, rows, .. } = &*limits(report)?;
         Ok(bounds::roofline(&roofline(machine, rows, None), rows, machine))
     }),
-    shown("limits", "waterfall", "From the peak down to what the run achieves", |report| {
+    shown("limits", "waterfall", "From the peak to the achieved rate", |report| {
         let all = limits(report)?.run.as_ref().map(|run| run.all);
         Ok(bounds::waterfall(&all.unwrap_or_default()))
     }),
-    drawn("operations-graph", "edges", "Which operation reads whose results", edges),
-    shown("execution-trace", "ipus", "What every IPU spends the run on", ipus),
-    drawn(
-        "execution-trace",
-        "critical-path",
-        "What the critical path goes through",
-        critical_path::path,
-    ),
+    drawn("operations-graph", "edges", "Data flow between operations", edges),
+    shown("execution-trace", "ipus", "Activities of every IPU", ipus),
+    drawn("execution-trace", "critical-path", "Steps of the critical path", critical_path::path),
     drawn("execution-trace", "slack", "Slack, waits and lead of every IPU", critical_path::slack),
     drawn("execution-trace", "programs", "Executions of every program on every IPU", executions),
     drawn(
@@ -184,10 +179,10 @@ pub static TABLES: &[ReportTable] = &[
     shown(
         "exchange-code",
         "cycles",
-        "What every exchange takes in the run, and could take at least",
+        "Cycles of every exchange in the run, and their lower bounds",
         |report| Ok(exchange_code::cycles(&crate::exchange_code::exchange_cycles(report)?)),
     ),
-    shown("exchange-code", "ipu-pairs", "What each IPU sends to each other one", |report| {
+    shown("exchange-code", "ipu-pairs", "Bytes from each IPU to each other IPU", |report| {
         Ok(exchange_code::ipu_pairs(&crate::exchange_code::ipu_pairs(report)?))
     }),
     shown("exchange-code", "tiles", "Code and traffic of every tile", |report| {

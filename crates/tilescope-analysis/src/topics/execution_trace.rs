@@ -8,7 +8,7 @@ use tilescope_report::{Report, ReportError, StepActivity};
 pub(super) const TOPIC: Topic = Topic::of_view(
     "execution-trace",
     "Execution trace",
-    "What ran when, and who waited for whom?",
+    "What ran when, and which IPU waited for which?",
     &[TopicFigure {
         name: "activities",
         about: "Shares of the run on every IPU",

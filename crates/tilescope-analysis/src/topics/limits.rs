@@ -18,21 +18,21 @@ const MOST_OPERATIONS: usize = 12;
 pub(super) const TOPIC: Topic = Topic::of_view(
     "limits",
     "Limits",
-    "How good is it, against what the machine could do?",
+    "How close is the program to the limits of the machine?",
     &[
         TopicFigure {
             name: "waterfall",
-            about: "From the peak down to what the run achieves",
+            about: "From the peak to the achieved rate",
             read: waterfall,
         },
         TopicFigure {
             name: "roofline",
-            about: "Operations below what engines and interfaces of an IPU allow",
+            about: "Operations against the limits of engines and interfaces of an IPU",
             read: roofline,
         },
         TopicFigure {
             name: "classes",
-            about: "What the cycles of the longest operations go into",
+            about: "Where the cycles of the longest operations go",
             read: classes,
         },
     ],
@@ -155,8 +155,9 @@ pub fn roofline_figure(found: &ReportLimits, of: &Roofline) -> Figure {
     }
     let note = match (points.len(), of.unknown) {
         (0, 0) => "No operation of the run has floating point operations.".to_owned(),
-        (0, _) => "The report does not say how many floating point operations its operations do."
-            .to_owned(),
+        (0, _) => {
+            "The report does not record the floating point operations of its operations.".to_owned()
+        }
         _ => format!(
             "{} more have no floating point operations.",
             grouped((of.without_flops + of.unknown) as u64)

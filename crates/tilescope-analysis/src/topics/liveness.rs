@@ -13,7 +13,7 @@ use tilescope_report::{Report, ReportError};
 pub(super) const TOPIC: Topic = Topic::of_view(
     "liveness",
     "Liveness",
-    "At which step is the most memory live, and what is?",
+    "When is the most memory live, and which variables?",
     &[TopicFigure { name: "bytes", about: "Bytes live at every step", read: bytes }],
 );
 

@@ -14,7 +14,7 @@ use tilescope_report::{Report, ReportError, ReportPart};
 pub(super) const TOPIC: Topic = Topic::of_view(
     "memory",
     "Memory",
-    "What fills the memory of the tiles?",
+    "What fills tile memory?",
     &[TopicFigure {
         name: "categories",
         about: "Bytes by kind of data and code, over all tiles",

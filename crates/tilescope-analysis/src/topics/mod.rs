@@ -51,16 +51,22 @@ pub struct TopicFigure {
 /// Every topic, in the order of the views.
 pub static TOPICS: &[Topic] = &[
     summary::TOPIC,
-    Topic::of_view("insights", "Insights", "What is worth doing about the program?", &[]),
+    Topic::of_view("insights", "Insights", "Which changes are worth making?", &[]),
     memory::TOPIC,
     liveness::TOPIC,
-    Topic::of_view("program-tree", "Program tree", "What does Poplar run, in which order?", &[]),
+    Topic::of_view("program-tree", "Program tree", "Which programs run, and in which order?", &[]),
     Topic::of_view("operations", "Operations", "What does each operation cost?", &[]),
     limits::TOPIC,
-    Topic::of_view("operations-graph", "Operations graph", "Which operation reads which?", &[]),
+    Topic::of_view(
+        "operations-graph",
+        "Operations graph",
+        "How does data flow between \
+                                                            operations?",
+        &[],
+    ),
     execution_trace::TOPIC,
-    Topic::of_view("exchange-code", "Exchange code", "Which tiles send to which?", &[]),
-    Topic::of_view("tile-mapping", "Tile mapping", "Which tiles hold which tensor?", &[]),
+    Topic::of_view("exchange-code", "Exchange code", "Which tiles send data to which?", &[]),
+    Topic::of_view("tile-mapping", "Tile mapping", "Which tiles hold each tensor?", &[]),
 ];
 
 impl Topic {

@@ -19,7 +19,8 @@ const WAITED: &str = "from the end of the stage before to the start of this one 
 const WAITED_FOR: &str = "the stage of another IPU that ended last in that time";
 const SYNC: &str = "cycles of sync steps of the compute tiles between first and last cycle";
 const TYPICAL: &str = "cycles / cycles of the median of its kind - 1";
-const BETWEEN: &str = "cycles between the first and the last one in which none of them runs";
+const BETWEEN: &str = "cycles between the first and the last in which none of them runs, as a \
+                       share";
 
 /// The number of earlier marks that are searched for the stage that was waited for.
 const MOST_BEFORE: usize = 10_000;
@@ -138,7 +139,7 @@ fn several(row: MarkRowId, block: &MarkBlock, about: &mut MarkRowsOfWords) {
     }
     let mean = block.passes.total() / block.count.max(1);
     let lengths = format!("{} to {}, mean {mean}", block.shortest, block.longest);
-    about.push("Cycles of each", lengths);
+    about.push("Duration of each", lengths);
     let length = block.range.length();
     let share = |cycles: Cycles| percent(cycles.as_f64() / length.max(Cycles(1)).as_f64());
     let passes = block.passes.iter().filter(|(_, cycles)| !cycles.is_zero());
@@ -151,7 +152,7 @@ fn several(row: MarkRowId, block: &MarkBlock, about: &mut MarkRowsOfWords) {
         about.push(name, share(cycles));
     }
     let between = length.saturating_sub(block.passes.total());
-    about.derived("Between them", share(between), BETWEEN);
+    about.derived("Gaps", share(between), BETWEEN);
 }
 
 /// Compares a mark with the median of repeated marks.
@@ -160,7 +161,7 @@ fn typical(rows: &MarkRows, mark: &TraceMark, about: &mut MarkRowsOfWords) {
     let Some(repeated) = repeated.filter(|repeated| !repeated.all_equal()) else { return };
     let usual = repeated.typical.range.length();
     let deviation = mark.cycles.length().as_f64() / usual.max(Cycles(1)).as_f64() - 1.0;
-    about.derived("Against the typical one", signed_percent(deviation), TYPICAL);
+    about.derived("Compared with the median", signed_percent(deviation), TYPICAL);
 }
 
 /// `+1.2 %`, `-0.3 %`, `0.0 %`

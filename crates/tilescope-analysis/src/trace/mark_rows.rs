@@ -335,15 +335,13 @@ fn counted(id: MarkRowId, block: &MarkBlock) -> String {
         let plural = if count == 1 { "" } else { "s" };
         format!("{} {}{plural}", grouped(count), singular(kind))
     };
+    // A mark of a stage is one of its passes.
+    let passes = if stages == 1 { "1 pass".to_owned() } else { format!("{} passes", grouped(stages)) };
     match id {
         MarkRowId::Common(kind) => several(block.count, kind),
-        MarkRowId::Ipu(_) if block.updates == 0 => several(stages, MarkKind::Stage),
+        MarkRowId::Ipu(_) if block.updates == 0 => passes,
         MarkRowId::Ipu(_) if stages == 0 => several(block.updates, MarkKind::Update),
-        MarkRowId::Ipu(_) => format!(
-            "{}, {}",
-            several(stages, MarkKind::Stage),
-            several(block.updates, MarkKind::Update)
-        ),
+        MarkRowId::Ipu(_) => format!("{passes}, {}", several(block.updates, MarkKind::Update)),
     }
 }
 

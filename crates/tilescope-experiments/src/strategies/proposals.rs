@@ -227,6 +227,6 @@ fn together(parts: &[&InsightFinding]) -> Option<InsightFinding> {
         prices.push(proposal.cost.clone());
     }
     let rules: Vec<&str> = parts.iter().map(|finding| finding.rule).collect();
-    let sentence = format!("Together, {} gain more than each alone.", rules.join(" and "));
+    let sentence = format!("Combining {} gains most.", rules.join(" and "));
     Some(combination(InsightSubject::Time, sentence, Proposal { changes, cost: prices.join("; ") }))
 }

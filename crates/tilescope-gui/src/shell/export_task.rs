@@ -31,9 +31,9 @@ pub(crate) enum SavingError {
     Table(#[from] UnknownTableError),
     #[error(transparent)]
     Differences(#[from] UnknownDifferencesError),
-    #[error("Nothing is compared any more.")]
+    #[error("The comparison has ended.")]
     NothingCompared,
-    #[error("This view compares nothing.")]
+    #[error("This view has no comparison.")]
     NoComparison,
 }
 

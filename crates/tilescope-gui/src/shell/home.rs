@@ -58,7 +58,8 @@ fn title_ui(ui: &mut Ui, shown: ThemeChoice, commands: &CommandQueue) {
         ui.vertical(|ui| {
             ui.spacing_mut().item_spacing.y = spacing::XXS;
             ui.label(strong("tilescope").size(text_size::DISPLAY));
-            let text = "See why a program is slow or does not fit on IPUs, and what would help";
+            let text = "Find out why a program is slow or does not fit on IPUs, and what would \
+                        help";
             ui.weak(text);
         });
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
@@ -284,7 +285,7 @@ fn simulate_card_ui(
     let text = match (specs.is_empty(), is_listed) {
         (true, false) => "Listing specs…",
         (true, true) => "The bundled specs could not be listed.",
-        (false, _) if found.is_empty() => "No spec has these letters in its name or description.",
+        (false, _) if found.is_empty() => "No spec matches.",
         _ => return,
     };
     ui.weak(text);

@@ -313,7 +313,7 @@ fn running_ui(ui: &mut Ui, simulation: &SimulationProcess, commands: &CommandQue
         if ui.button("Cancel").clicked() {
             commands.push(AppCommand::CancelSimulation);
         }
-        let words = "You can close this: the report opens when it is there.";
+        let words = "You can close this dialog: the report opens when it is ready.";
         ui.weak(words);
     });
 }

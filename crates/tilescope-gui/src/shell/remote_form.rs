@@ -71,7 +71,7 @@ impl RemoteForm {
         recent_ui(ui, prefs, commands);
         ui.add_space(spacing::XS);
         let words =
-            "Your own ssh copies the report to this machine's cache; the host needs no tilescope.";
+            "Your ssh copies the report to the cache of this machine; the host needs no tilescope.";
         let words = RichText::new(words).weak().size(text_size::CAPTION);
         ui.add(Label::new(words).wrap());
     }

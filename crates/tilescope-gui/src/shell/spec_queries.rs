@@ -139,7 +139,7 @@ fn ask_prediction(
             // A name may begin like an option.
             asked.arg("--").arg(&question.report).arg(ran);
             let answer = answer(asked, cancelled)?;
-            match answer.refusal_naming(ran, "The spec of what ran") {
+            match answer.refusal_naming(ran, "The spec of the measured program") {
                 Some(problem) => Err(ChildProgramError::Refused(problem)),
                 None => answer.parsed_about(changed),
             }

@@ -36,8 +36,8 @@ pub(crate) fn tile_picker_ui(
 /// A button that leads to the floor plan of the execution trace, which follows the time cursor.
 /// Only there does the pointer select a cycle; this view shows the whole program.
 pub(crate) fn trace_cursor_button_ui(bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
-    let hint = "What tiles do at the cycle under the pointer: the floor plan below the execution \
-                trace, which has the time cursor";
+    let hint = "The activity of tiles at the cycle under the pointer is on the floor plan below \
+                the execution trace";
     if context.opened.report.has(ReportPart::Execution) && bar.button("At the trace's cursor", hint)
     {
         show_tiles_of_trace(context);
@@ -56,7 +56,7 @@ pub(crate) fn measured_tiles_ui(ui: &mut Ui, context: &ViewContext<'_>) {
     }
     ui.vertical_centered(|ui| {
         ui.add_space(spacing::M);
-        ui.label("It has the measured cycles of every tile.");
+        ui.label("The trace has the measured cycles of every tile.");
         ui.add_space(spacing::XS);
         if ui.button("Show tiles in the trace").clicked() {
             show_tiles_of_trace(context);

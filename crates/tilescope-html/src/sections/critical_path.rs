@@ -14,9 +14,8 @@ pub(super) const SECTION: SectionEntry =
 /// Things of the path that are explained.
 const CHAINS: usize = 3;
 
-const ABOUT: &str = "The critical path is the longest chain of steps that wait for each other, from \
-    the first cycle of the run to the last. Taking cycles away from steps on it makes the run shorter \
-    by at most as many; what is not on it gains nothing.";
+const ABOUT: &str = "The critical path is the longest chain of steps that wait for one another, \
+                     from the first cycle of the run to the last. Removing cycles from it shortens the run by at most that many; other steps gain nothing.";
 
 fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     let Some(totals) = path_totals(facts.report, None)? else {
@@ -30,7 +29,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     };
     let data = data.with_totals();
     let bar = |at: usize| stacked([(colour(kinds[at].0), kinds[at].1.value())]);
-    let caption = "The critical path by what is done";
+    let caption = "The critical path by activity";
     let mut blocks = vec![
         Block::note(ABOUT),
         Block::Table {

@@ -10,24 +10,23 @@ use tilescope_report::ReportError;
 
 pub(super) const SECTION: SectionEntry = SectionEntry { id: "insights", title: "Insights", build };
 
-const BOUNDS: &str = "Gains are bounds: of time, what a change takes away from the critical path and \
-    from the IPU that works longest; of memory, what it takes away from the fullest tiles. What is \
-    proven was simulated with the change and without.";
+const BOUNDS: &str = "Gains are upper bounds. A gain of time is what a change removes from the \
+                      critical path and from the IPU that works longest; a gain of memory is what it removes from the fullest tiles. Tested proposals were simulated with and without the change.";
 
 fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     let (found, problem) = insights_with_tried(facts.report, facts.numbers)?;
     let verdict = InsightVerdict::read(facts.report, facts.numbers)?;
     let mut blocks = vec![Block::note(prose(&verdict.lead)), Block::note(BOUNDS)];
     blocks.extend(problem.map(|problem| {
-        Block::note(format!("What was tried before is not known: {}", prose(&problem.to_string())))
+        Block::note(format!("Earlier test results cannot be read: {}", prose(&problem.to_string())))
     }));
     if found.is_empty() {
         let text = "No rule found anything to improve in this report.";
         return Ok(vec![Block::note(prose(&verdict.lead)), Block::note(text)]);
     }
     if found.iter().all(|finding| finding.measured.is_none()) {
-        let text = "Nothing was tried yet: tilescope insights REPORT --prove simulates each proposal, \
-                    and pages that are made afterwards show what came of it.";
+        let text = "No proposal has been tested. tilescope insights REPORT --prove simulates each \
+                    one; pages made afterwards show the results.";
         let can = facts.report.spec().is_some();
         blocks.extend(can.then(|| Block::note(text)));
     }

@@ -11,7 +11,7 @@ use tilescope_report::units::{exact_bytes, grouped};
 
 pub(super) const SECTION: SectionEntry = SectionEntry { id: "liveness", title: "Liveness", build };
 
-const NOT_RECORDED: &str = "The report does not say when variables are live.";
+const NOT_RECORDED: &str = "The report does not record the lifetimes of variables.";
 
 fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     let curve = curve(facts.report, LivenessScope::Whole)?.filter(|curve| !curve.others.is_empty());
@@ -24,8 +24,8 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     });
     let figure = liveness_figure(&curve);
     let caption = format!(
-        "Bytes live at each of {} steps, on all tiles of a replica: {} are always live, and most is \
-         live at step {}{name}: {}.{}",
+        "Bytes live at each of {} steps, on all tiles of a replica. {} are always live; the peak \
+         is at step {}{name}: {}.{}",
         grouped(curve.others.len() as u64),
         exact_bytes(curve.always.0),
         grouped(peak as u64),

@@ -20,8 +20,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     blocks.extend(facts.report.warnings().iter().map(|text| Block::note(prose(text))));
     blocks.extend(facts.report.notes()?.iter().map(|text| Block::note(prose(text))));
     if facts.report.origin() == ReportOrigin::Foreign {
-        let text = "Another tool wrote this report. What it did not record is said to be absent where \
-                    it would stand.";
+        let text = "Another tool wrote this report. Missing data is named in its place.";
         blocks.push(Block::note(text));
     }
     blocks.push(Block::Facts { rows: program(facts)? });
@@ -110,7 +109,7 @@ fn host_rows(host: &HostSummary) -> Vec<Fact> {
     let rates = host.rates.iter().map(|of| {
         let rate = grouped(of.samples_per_second.round() as u64);
         let held_back = bottleneck_title(of.rate.bottleneck);
-        let text = format!("{rate} samples per second, held back by {held_back}");
+        let text = format!("{rate} samples per second, limited by {held_back}");
         Fact::new(source_title(of.rate.source), text)
     });
     let parts = host.call.iter().map(|of| {

@@ -22,7 +22,7 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     let mut blocks = Vec::new();
     if changes.is_empty() {
         let percent = fine_percent(telling.threshold);
-        let text = format!("No figure changes for good by at least {percent}.");
+        let text = format!("No figure changes permanently by at least {percent}.");
         blocks.push(Block::note(text));
     }
     let count = changes.len();
@@ -43,9 +43,9 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
         blocks.push(Block::note(text));
     }
     let tables = [
-        ("series/changes", "Where figures change for good", series.changes_table(telling)),
-        ("series/drifts", "Where figures move on from run to run", series.drifts_table(telling)),
-        ("series/outliers", "Runs that stand out alone", series.outliers_table(telling)),
+        ("series/changes", "Permanent changes", series.changes_table(telling)),
+        ("series/drifts", "Slow drifts", series.drifts_table(telling)),
+        ("series/outliers", "Outliers", series.outliers_table(telling)),
     ];
     for (id, caption, data) in tables {
         if !data.rows.is_empty() {

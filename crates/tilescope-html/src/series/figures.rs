@@ -20,8 +20,8 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     if !each_is_shown {
         let all = grouped((count * series.runs.len()) as u64);
         let text = format!(
-            "Lines go through all runs. Of {all} points there are those that are told below: the \
-             baseline, both ends, changes, and runs that stand out."
+            "Lines connect all {all} runs. Points mark the runs that are named below: the \
+             baseline, both ends, changes and outliers."
         );
         blocks.push(Block::note(text));
     }
@@ -46,7 +46,7 @@ fn caption(words: &[String], threshold: f64) -> String {
     let told: Vec<&str> = words.iter().take(MAX_WORDS).map(String::as_str).collect();
     let more = words.len().saturating_sub(MAX_WORDS);
     match (told.is_empty(), more) {
-        (true, _) => format!("Nothing changes by at least {}.", fine_percent(threshold)),
+        (true, _) => format!("No figure changes by {} or more.", fine_percent(threshold)),
         (false, 0) => format!("It {}.", told.join("; it ")),
         (false, more) => format!("It {}; and {} more.", told.join("; it "), grouped(more as u64)),
     }

@@ -66,7 +66,7 @@ pub fn series_page(
 impl SeriesFacts<'_> {
     fn head(&self) -> PageHead {
         let runs = counted(self.series.runs.len() as u64, "run");
-        let line = format!("{runs}, told beside {}", shown(self.baseline()));
+        let line = format!("{runs}, compared with {}", shown(self.baseline()));
         match self.name {
             "" => PageHead { title: format!("Series of {runs}"), subtitle: vec![line] },
             name => {

@@ -17,9 +17,9 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     if series.operations.is_empty() {
         return vec![Block::note("No run was executed, so operations have no cycles.")];
     }
-    let about = "Operations are aligned by name and operator; their cycles are the mean over the \
-                 lanes of a run. With idle time, and with steps of no operation, they add up to it. \
-                 The operation that varies most comes first.";
+    let about = "Operations are aligned by name and operator; their cycles are averaged over the \
+                 lanes of a run. Together with idle time and steps without an operation they add up to the run. \
+                 The operation that varies the most comes first.";
     let mut blocks = vec![Block::note(about)];
     let narrow = series.operations_where_narrow(telling);
     let caption = "Cycles of operations over the runs";
@@ -36,7 +36,7 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
             Block::Table { table }
         }
         false => Block::note(format!(
-            "A column for each run would be {} cells; `tilescope series --json` has them.",
+            "One column per run would be {} cells; `tilescope series --json` has them.",
             grouped(cells as u64)
         )),
     });

@@ -31,7 +31,7 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
         false => {
             let rows = notes.into_iter().map(|note| vec![note.into()]).collect();
             let data = DataTable::new(vec![TableColumn::text("Note")], rows);
-            let caption = "What to know of the runs before comparing them";
+            let caption = "Notes about the runs";
             let table = HtmlTable::new("series/notes", caption, &data).folded();
             blocks.push(Block::Table { table });
         }
@@ -71,8 +71,8 @@ fn facts(of: &SeriesFacts<'_>) -> Vec<Fact> {
         Fact::new("Runs", grouped(series.runs.len() as u64)),
         Fact::new("Baseline", of.baseline()),
         Fact::new("Target", targets.join(", ")),
-        Fact::new("Figures of a run are told per", series.unit(telling.unit).name()),
-        Fact::new("Least change that is told", fine_percent(telling.threshold)),
+        Fact::new("Figures are shown per", series.unit(telling.unit).name()),
+        Fact::new("Smallest change that is reported", fine_percent(telling.threshold)),
         Fact::new("Change points", grouped(changes as u64)),
     ]
 }

@@ -84,7 +84,7 @@ spec_table! {
             shows_in: "Operations; Summary: what was joined",
             popart: "SessionOptions.patterns",
         }
-        /// Price an operator that is not modelled as one pass over its operands
+        /// Estimate an operator that is not modelled as one pass over its operands
         allow_unknown: bool = false => {
             shows_in: "Insights; Summary: a note with its share",
             poptorch: "poptorch.custom_op",

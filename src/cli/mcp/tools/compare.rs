@@ -39,7 +39,8 @@ const VIEW: ToolArgument = ToolArgument::optional(
 const GATES: ToolArgument = ToolArgument::optional(
     "gates",
     ArgumentKind::Texts,
-    "What must not be true, as in [\"cycles > +2%\", \"memory.max_tile_including_gaps > 600 KiB\"]: \
+    "Conditions that fail the comparison, as in [\"cycles > +2%\", \
+     \"memory.max_tile_including_gaps > 600 KiB\"]: \
      a dotted path of summary, or cycles, throughput, memory, max_tile; > >= < <= ==; a limit with a \
      unit, with a sign for a change against the source",
 );

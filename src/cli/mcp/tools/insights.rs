@@ -20,8 +20,8 @@ const PROVE: ToolArgument = ToolArgument::optional(
 
 pub(super) const TOOL: McpTool = McpTool {
     name: "insights",
-    about: "What is worth improving, most important first: each finding with its figure, formula, a \
-            bound on the gain, and where keys of the spec do it the changes and their price. With \
+    about: "Possible improvements, most important first: each finding with its figure, formula, a \
+            bound on the gain, and where keys of the spec do it the changes and their cost. With \
             prove, what each proposal was measured to gain; a proposal without `measured` is a claim.",
     arguments: &[REPORT, CHANGES, PROVE, LIMIT],
     run,

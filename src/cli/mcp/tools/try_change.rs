@@ -80,7 +80,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
             "measured.time": "time of a sample after / before - 1",
             "measured.memory": "bytes of the fullest tile after / before - 1",
             "seconds_per_sample": "seconds of the run / its samples",
-            "expected": "bounds of nine cases in ten",
+            "expected": "90 % interval",
         },
     }))
 }

@@ -47,13 +47,13 @@ pub fn explain_exchange(
 fn lower_bound(of: &ExchangeCycles, machine: &Machine, numbers: NumberFormat) -> String {
     let internal = of.kind == ProgramKind::DoExchange;
     if internal && of.traffic.is_none() {
-        return "Cycles in which its busiest tile sends, or receives, as its compiler planned them, on \
-                average."
+        return "Mean cycles in which its busiest tile sends or receives, as planned by the \
+                compiler."
             .to_owned();
     }
     let Some(traffic) = of.traffic.filter(|_| internal) else {
-        return "What it moves takes so long at full speed: bytes of its steps / bytes per cycle of \
-                the interface of an IPU."
+        return "Its bytes at full speed: bytes of its steps / bytes per cycle of the interface of \
+                an IPU."
             .to_owned();
     };
     let part = |tile: Option<BusiestTile>, verb: &str| {
@@ -79,12 +79,12 @@ fn lower_bound(of: &ExchangeCycles, machine: &Machine, numbers: NumberFormat) ->
 fn why_unknown(of: &ExchangeCycles, machine: &Machine) -> &'static str {
     let knows_speed = machine.limits.bytes_per_cycle(MachineInterface::TileSend).is_some();
     match (of.kind, of.traffic) {
-        (ProgramKind::DoExchange, None) => "What each tile sends and receives is not recorded.",
+        (ProgramKind::DoExchange, None) => "The traffic of each tile is not recorded.",
         (ProgramKind::DoExchange, Some(_)) if !knows_speed => {
-            "How fast tiles of this machine send and receive is not known."
+            "The exchange speed of tiles of this machine is unknown."
         }
         _ if of.run.is_none_or(|run| run.executions == 0) => NOT_RUN,
-        _ => "What its steps move, or how fast the interface is, is not recorded.",
+        _ => "The bytes of its steps, or the speed of the interface, are not recorded.",
     }
 }
 
@@ -110,7 +110,7 @@ fn arrival_spread(run: Option<ExchangeRun>) -> ExchangeLine {
                     let tile = grouped(tile.into());
                     sentence += &format!("; {most} at most, when tile {tile} {come} last.");
                 }
-                None => sentence += ": all tiles come together.",
+                None => sentence += ": all tiles arrive together.",
             }
             (Some(cycles(of.mean_spread())), sentence)
         }
@@ -121,8 +121,8 @@ fn arrival_spread(run: Option<ExchangeRun>) -> ExchangeLine {
 fn start(run: Option<ExchangeRun>) -> ExchangeLine {
     let value = run.and_then(|run| run.mean_start());
     let sentence = match (value, run) {
-        (Some(_), _) => "What a step takes before its tiles move anything, sync left out.",
-        (None, Some(_)) => "Cycles of its tiles are not recorded, so nobody knows when they begin.",
+        (Some(_), _) => "Cycles of a step before its tiles move data, without syncs.",
+        (None, Some(_)) => "The cycles of its tiles are not recorded, so their start is unknown.",
         (None, None) => NOT_RUN,
     };
     ExchangeLine { title: "Start", value: value.map(cycles), sentence: sentence.to_owned() }
@@ -151,12 +151,12 @@ fn avoidable(of: &ExchangeCycles, run: Option<ExchangeRun>) -> ExchangeLine {
     let internal = of.kind == ProgramKind::DoExchange;
     let sentence = match (value, run) {
         (Some(Cycles::ZERO), _) if internal => {
-            "Nothing: its busiest tile moves data all the time. What it moves would be faster over \
-             more tiles only."
+            "None: its busiest tile moves data all the time. Only spreading the data over more \
+             tiles would make it faster."
         }
-        (Some(Cycles::ZERO), _) => "Nothing: it moves data at full speed.",
+        (Some(Cycles::ZERO), _) => "None: it moves data at full speed.",
         (Some(_), _) => "(Transfer - lower bound) x executions, in the whole run.",
-        (None, Some(_)) => "Nobody knows what it needs at least.",
+        (None, Some(_)) => "No lower bound known.",
         (None, None) => NOT_RUN,
     };
     ExchangeLine { title: "Avoidable", value: value.map(cycles), sentence: sentence.to_owned() }
@@ -165,10 +165,10 @@ fn avoidable(of: &ExchangeCycles, run: Option<ExchangeRun>) -> ExchangeLine {
 fn balance(of: &ExchangeCycles) -> &'static str {
     match (of.kind, of.traffic) {
         (ProgramKind::DoExchange, Some(_)) => {
-            "What tiles of the IPU need on average / what the busiest one needs; the others wait \
-             for it."
+            "Mean cycles of the tiles of the IPU / cycles of the busiest tile, which the others \
+             wait for."
         }
-        (ProgramKind::DoExchange, None) => "What each tile sends and receives is not recorded.",
+        (ProgramKind::DoExchange, None) => "The traffic of each tile is not recorded.",
         _ => "Its bytes go over an interface that all tiles of the IPU share.",
     }
 }

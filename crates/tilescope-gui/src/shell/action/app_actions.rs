@@ -42,7 +42,7 @@ const VIEW_KEYS: [KeyShortcut; 11] = [
 /// All actions except those that show a view.
 const APP_ACTIONS: &[AppAction] = &[
     AppAction::new(ActionGroup::Report, "open-report", "Open a report or model…")
-        .help("Choose a report, or an ONNX file to simulate, from those at hand or in a directory.")
+        .help("Choose a report, or an ONNX file to simulate, from recent files or a directory.")
         .keys(&[KeyShortcut::ctrl(Key::O)])
         .runs(|_| Some(AppCommand::ChooseReport(ChooserPurpose::Open))),
     AppAction::new(ActionGroup::Report, "simulate-model", "Simulate a model…")
@@ -50,7 +50,7 @@ const APP_ACTIONS: &[AppAction] = &[
         .keys(&[KeyShortcut::ctrl(Key::O).shift()])
         .runs(|_| Some(AppCommand::ChooseReport(ChooserPurpose::Model))),
     AppAction::new(ActionGroup::Report, "reload-report", "Reload report")
-        .help("Read the report again; keeps the selection where it still exists.")
+        .help("Reload the report. The selection is kept where it still exists.")
         .keys(&[KeyShortcut::ctrl(Key::R), KeyShortcut::key(Key::F5)])
         .in_menu(Icon::Reload)
         .runs(|session| session.page().map(|_| AppCommand::Reload)),
@@ -66,22 +66,22 @@ const APP_ACTIONS: &[AppAction] = &[
         .runs(|session| session.page().map(|_| AppCommand::ChooseReport(ChooserPurpose::Compare))),
     AppAction::new(ActionGroup::Report, "series", "Series of a folder…")
         .help(
-            "Show all reports of a folder as one: a table of runs, figures over runs, and where \
-             they change.",
+            "Show all reports of a folder as a series: a table of runs, figures over runs, and \
+             change points.",
         )
         .keys(&[KeyShortcut::ctrl(Key::E).shift()])
         .runs(|_| Some(AppCommand::ChooseReport(ChooserPurpose::Series))),
     AppAction::new(ActionGroup::Report, "series-of-tabs", "Series of the open reports")
-        .help("Show the reports of all tabs as one series.")
+        .help("Show the reports of all tabs as a series.")
         .runs(|session| {
             let open = session.open_reports();
             (open.len() > 1).then_some(AppCommand::ShowSeries(open))
         }),
     AppAction::new(ActionGroup::Report, "last-series", "Back to the series")
-        .help("Show the series of reports that was shown last.")
+        .help("Show the last series again.")
         .runs(|session| session.dialogs().has_series().then_some(AppCommand::ShowLastSeries)),
     AppAction::new(ActionGroup::Report, "pin-baseline", "Pin this report as baseline")
-        .help("Compare every report that is opened from now on with this one, in every view.")
+        .help("Compare every report opened from now on with this one, in every view.")
         .runs(|session| {
             let path = session.page()?.opened().absolute_path();
             let is_pinned = session.baseline_for(&path).is_none();
@@ -89,17 +89,17 @@ const APP_ACTIONS: &[AppAction] = &[
             (!is_pinned).then_some(AppCommand::PinBaseline(Some(path)))
         }),
     AppAction::new(ActionGroup::Report, "unpin-baseline", "Unpin the baseline")
-        .help("Open reports by themselves again.")
+        .help("Open reports without comparison again.")
         .runs(|session| session.pinned_baseline().map(|_| AppCommand::PinBaseline(None))),
     AppAction::new(ActionGroup::Report, "what-if", "What if…")
-        .help("Change the spec this report was made from, simulate it again and compare.")
+        .help("Change the spec of this report, simulate it again and compare.")
         .keys(&[KeyShortcut::ctrl(Key::T)])
         .in_menu(Icon::Flask)
         .runs(|session| session.page().map(|_| AppCommand::ToggleWhatIf)),
     AppAction::new(ActionGroup::Report, "other-machines", "Try other machines")
         .help(
             "Simulate the spec of this report with twice the exchange, clock, memory, links, \
-             host, …: what each would gain.",
+             host, … and show the gain of each.",
         )
         .runs(|session| {
             let spec = session.page()?.opened().report.spec();
@@ -107,8 +107,8 @@ const APP_ACTIONS: &[AppAction] = &[
         }),
     AppAction::new(ActionGroup::Report, "search-spec", "Search for a better spec…")
         .help(
-            "Search from the spec of this report: guided, or every combination of values, with \
-             plots.",
+            "Search from the spec of this report: a guided search, or every combination of \
+             values, with plots.",
         )
         .keys(&[KeyShortcut::ctrl(Key::T).shift()])
         .runs(|session| {
@@ -116,7 +116,7 @@ const APP_ACTIONS: &[AppAction] = &[
             spec.map(|_| AppCommand::ShowSpecSearch)
         }),
     AppAction::new(ActionGroup::Report, "stop-search", "Stop the search")
-        .help("End the search for a better spec that goes on; what is finished is kept.")
+        .help("Stop the running search for a better spec. Finished results are kept.")
         .runs(|session| session.dialogs().is_searching().then_some(AppCommand::StopSpecSearch)),
     AppAction::new(ActionGroup::Report, "simulate-variant", "Simulate the changed spec")
         .help("Simulate the changes made under What if… and compare the result.")
@@ -151,7 +151,7 @@ const APP_ACTIONS: &[AppAction] = &[
         .keys(&[KeyShortcut::ctrl(Key::N).shift()])
         .runs(|_| Some(AppCommand::NewWindow)),
     AppAction::new(ActionGroup::Window, "quit", "Quit")
-        .help("Close the window; what would be lost is asked about first.")
+        .help("Close the window. Asks before discarding changes.")
         .keys(&[KeyShortcut::ctrl(Key::Q)])
         .runs(|_| Some(AppCommand::Quit)),
     AppAction::new(ActionGroup::Find, "find", "Find…")

@@ -70,30 +70,33 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
         .keys(&[KeyShortcut::key(Key::ArrowLeft).shift()])
         .asks(ViewAction::AddPreviousToSelection, TRACE),
     AppAction::new(ActionGroup::Trace, "typical-iteration", "Go to a typical iteration")
-        .help("Show the iteration of median length; where one is not repeated, a slot of it.")
+        .help(
+            "Show the iteration of median length, or the median slot if there is only one \
+               iteration.",
+        )
         .asks(ViewAction::GoToTypical, TRACE),
     AppAction::new(ActionGroup::Trace, "fastest-iteration", "Go to the fastest iteration")
-        .help("Show the shortest iteration; where there is only one, the shortest slot.")
+        .help("Show the shortest iteration, or the shortest slot if there is only one iteration.")
         .asks(ViewAction::GoToFastest, TRACE),
     AppAction::new(ActionGroup::Trace, "slowest-iteration", "Go to the slowest iteration")
-        .help("Show the longest iteration; where there is only one, the longest slot.")
+        .help("Show the longest iteration, or the longest slot if there is only one iteration.")
         .asks(ViewAction::GoToSlowest, TRACE),
     AppAction::new(ActionGroup::Trace, "follow-micro-batch", "Follow this micro-batch")
         .help(
-            "Show what all stages do for the micro-batch of the chosen stage or step, and veil \
-               all else; press again to end it.",
+            "Show the work of all stages on the micro-batch of the selected stage or step, and \
+             dim the rest. Press again to end it.",
         )
         .keys(&[KeyShortcut::key(Key::B)])
         .asks(ViewAction::FollowMicroBatch, TRACE),
-    AppAction::new(ActionGroup::Trace, "light-critical-path", "Light the critical path")
+    AppAction::new(ActionGroup::Trace, "highlight-critical-path", "Highlight the critical path")
         .help(
-            "Veil all that is not on the critical path, and show where it goes from one IPU to \
-               another; press again to end it.",
+            "Dim everything that is not on the critical path, and show where the path changes \
+             IPUs. Press again to end it.",
         )
         .keys(&[KeyShortcut::key(Key::P)])
         .asks(ViewAction::LightPath, TRACE),
     AppAction::new(ActionGroup::Trace, "next-on-critical-path", "Next step of the critical path")
-        .help("Select the step of the critical path that comes next, on whichever IPU.")
+        .help("Select the next step of the critical path, on any IPU.")
         .keys(&[KeyShortcut::key(Key::CloseBracket)])
         .asks(ViewAction::SelectNextOnPath, TRACE),
     AppAction::new(
@@ -101,7 +104,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
         "previous-on-critical-path",
         "Previous step of the critical path",
     )
-    .help("Select the step of the critical path that comes before, on whichever IPU.")
+    .help("Select the previous step of the critical path, on any IPU.")
     .keys(&[KeyShortcut::key(Key::OpenBracket)])
     .asks(ViewAction::SelectPreviousOnPath, TRACE),
     AppAction::new(ActionGroup::Report, "try-proposals", "Try proposals")
@@ -150,7 +153,7 @@ pub(crate) const GESTURES: &[(ActionGroup, &[(&str, &str)])] = &[
             ("Alt + wheel", "Scroll the lanes"),
             ("Shift + drag", "Zoom to the range"),
             ("Double-click", "Zoom to a bar or a mark"),
-            ("Click on counted marks", "Go to them"),
+            ("Click on a group of marks", "Zoom to the group"),
             ("Click on a stage", "Follow its micro-batch through all stages"),
             ("Enter", "Zoom to the selection while the lanes have the focus"),
             ("Shift + click", "Add a step to the selection"),

@@ -69,7 +69,7 @@ impl AppSession {
         let mut lost: Vec<String> = self
             .what_ifs
             .unsimulated()
-            .map(|report| format!("The spec of {report} is changed, and not simulated."))
+            .map(|report| format!("The spec of {report} has unsimulated changes."))
             .collect();
         let simulation = self.simulation();
         lost.extend(simulation.map(|running| format!("{} is being simulated.", running.spec)));

@@ -188,7 +188,7 @@ impl ReportPage {
             match watcher.event(context) {
                 Some(FileEvent::Changed) => have_changed = true,
                 Some(FileEvent::Gone) => messages.push(StatusMessage::warning(format!(
-                    "The file was deleted or renamed; what was read of it stays: {}",
+                    "The file was deleted or renamed; the data read so far stays open: {}",
                     watcher.path().display()
                 ))),
                 None => {}
@@ -260,7 +260,7 @@ impl ReportPage {
             }
             None => {
                 messages.push(StatusMessage::warning(format!(
-                    "This place belongs to a comparison with {}, which is not open.",
+                    "This link belongs to a comparison with {}, which is not open.",
                     beside.report.display()
                 )));
                 Vec::new()

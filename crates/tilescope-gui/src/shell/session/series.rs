@@ -16,10 +16,10 @@ impl AppSession {
     pub(super) fn pin_baseline(&mut self, path: Option<PathBuf>) {
         let words = match &path {
             Some(path) => format!(
-                "{} is the baseline: reports that are opened from now on are compared with it.",
+                "{} is the baseline: reports opened from now on are compared with it.",
                 run_name(path)
             ),
-            None => "Reports that are opened from now on are compared with none.".to_owned(),
+            None => "Reports opened from now on are not compared.".to_owned(),
         };
         self.baseline = path.map(|path| report_file(&path));
         self.messages.push(StatusMessage::done(words));

@@ -109,7 +109,7 @@ impl ExchangeCycleTables {
             match row.and_then(|row| all.list.rows.get(row)) {
                 Some(row) => words_ui(ui, context, row, &all.list),
                 None => {
-                    hint_ui(ui, "Select an exchange under Cycles to see what it could take.");
+                    hint_ui(ui, "Select an exchange under Cycles to see its lower bound.");
                     None
                 }
             }
@@ -120,7 +120,7 @@ impl ExchangeCycleTables {
     /// Shows the tiles of the selected exchange.
     pub(super) fn tiles_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let Some(program) = context.selection.program else {
-            return hint_ui(ui, "Select an exchange under Cycles to see what its tiles move.");
+            return hint_ui(ui, "Select an exchange under Cycles to see the bytes of its tiles.");
         };
         let tiles = context
             .ask(ui, &mut self.tiles, &program, |report, program| tiles_of(report, *program));

@@ -78,11 +78,7 @@ impl ExchangeFloorPlans {
         let own = HeatScale::of(found.sides.iter().flatten(), false);
         self.heat_scale = Some(own);
         if found.sides.iter().flatten().all(|bytes| *bytes == 0) {
-            return empty_state_ui(
-                ui,
-                "No traffic",
-                "What is selected moves nothing between tiles.",
-            );
+            return empty_state_ui(ui, "No traffic", "The selection moves no data between tiles.");
         }
         let scale = context.shared_scale(own);
         ui.add_space(spacing::S);

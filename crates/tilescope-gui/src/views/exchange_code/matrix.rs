@@ -101,13 +101,13 @@ impl ExchangeMatrixPanel {
         painter.rect_filled(frame, 0.0, palette.lane);
         let texts = QueryTexts {
             waiting: "Adding up the traffic…",
-            failed: "Exchanges cannot be added up",
+            failed: "The totals of exchanges cannot be computed",
         };
         let inner = &mut ui.new_child(egui::UiBuilder::new().max_rect(frame));
         let Some(found) = found.show(inner, texts, |_, found| found.clone()) else { return };
         if found.total == 0.0 && answers(&found, key) && self.axes_show_all(flows, frame) {
             let inner = &mut ui.new_child(egui::UiBuilder::new().max_rect(frame));
-            return empty_state_ui(inner, "No traffic", "No tile sends data to another one here.");
+            return empty_state_ui(inner, "No traffic", "No tile sends data to another tile here.");
         }
         let own = HeatScale::from_zero(found.max.round() as u64, true);
         self.heat_scale = Some(own);
@@ -126,11 +126,11 @@ impl ExchangeMatrixPanel {
         selection_ui(ui, context, frame, x, y);
         let response = ui.interact(frame, ui.scope_id().with("matrix"), Sense::click_and_drag());
         let value = format!(
-            "{} B in view, sender and receiver known for {}",
+            "{} B in view; sender and receiver known for {}",
             grouped(found.total.round() as u64),
             percent(found.known)
         );
-        response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, "Who sends to whom"));
+        response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, "Traffic matrix"));
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
         for (at, (name, bytes, part)) in self.words.iter().enumerate() {
             let rect = part_rect(part, frame, x, y).intersect(frame);
@@ -181,7 +181,7 @@ impl ExchangeMatrixPanel {
         let id = (found.version(), scale, ColourScheme::of(ui));
         if self.texture.as_ref().is_none_or(|(known, _)| *known != id) {
             let pieces = SplitImage::cut(image(found, scale, palette));
-            self.texture = Some((id, SplitTexture::new(ui.ctx(), "who sends to whom", &pieces)));
+            self.texture = Some((id, SplitTexture::new(ui.ctx(), "traffic matrix", &pieces)));
             self.words =
                 found.parts(MAX_ACCESSIBLE_PARTS).into_iter().map(part_description).collect();
         }
@@ -257,7 +257,7 @@ impl ExchangeMatrixPanel {
             let (swatch, _) = ui.allocate_exact_size(vec2(22.0, 12.0), Sense::hover());
             ui.painter().rect_filled(swatch, 0.0, palette.lane);
             hatch_ui(&ui.painter_at(swatch), swatch, palette.weak_text);
-            let text = format!("Assumed: {} of the bytes", percent(1.0 - found.known));
+            let text = format!("Estimated for {} of the bytes", percent(1.0 - found.known));
             ui.label(RichText::new(text).size(text_size::SMALL)).on_hover_text(ASSUMED);
             ui.add_space(spacing::M);
         }

@@ -43,7 +43,7 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
 };
 
 /// The message for reports without the traffic of tiles.
-const NO_TRAFFIC: &str = "This report does not record what each tile sends and receives.";
+const NO_TRAFFIC: &str = "This report does not record the traffic of each tile.";
 
 /// The graph in the upper half of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,7 +131,7 @@ impl ReportView for ExchangeCodeView {
 
     fn scales(&self) -> ViewScales {
         let (name, scale) = match self.show {
-            ExchangeCodeGraphMode::Matrix => ("Who sends to whom", self.matrix.heat_scale()),
+            ExchangeCodeGraphMode::Matrix => ("Traffic matrix", self.matrix.heat_scale()),
             ExchangeCodeGraphMode::FloorPlans => ("Floor plan", self.floor_plans.heat_scale()),
             ExchangeCodeGraphMode::Curves(_) => ("", None),
         };
@@ -181,7 +181,7 @@ impl ExchangeCodeView {
             (ExchangeCodeGraphMode::Curves(ExchangeMeasure::Code), "Code by tile"),
             (ExchangeCodeGraphMode::Curves(ExchangeMeasure::Traffic), "Bytes by tile"),
             (ExchangeCodeGraphMode::Curves(ExchangeMeasure::Messages), "Messages by tile"),
-            (ExchangeCodeGraphMode::Matrix, "Who sends to whom"),
+            (ExchangeCodeGraphMode::Matrix, "Traffic matrix"),
             (ExchangeCodeGraphMode::FloorPlans, "Floor plan"),
         ];
         if let Some(show) = bar.choice("Show", &shows, self.show) {
@@ -338,8 +338,7 @@ fn zero_measure_reason(
     match measure {
         ExchangeMeasure::Code if model => (
             "No exchange code",
-            "The IPU Model generates no code, so there is no exchange code. \"Bytes by tile\" \
-             shows the traffic.",
+            "The IPU Model generates no exchange code. \"Bytes by tile\" shows the traffic.",
         ),
         ExchangeMeasure::Code => {
             ("No exchange code", "No tile of this program holds exchange code.")

@@ -124,7 +124,7 @@ impl ExchangeCodeTables {
         let listed = context.read(ui, &mut self.pairs, pairs_of);
         listed.show(ui, LIST_TEXTS, |ui, listed| {
             if listed.rows.is_empty() {
-                return hint_ui(ui, "No IPU sends anything to another one in a recorded run.");
+                return hint_ui(ui, "No IPU sends data to another IPU in the recorded run.");
             }
             let (state, version) = (&mut self.states[2], listed.version());
             ui.push_id("pairs", |ui| {
@@ -268,7 +268,7 @@ fn replicas_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOv
         0 | 1 => (TRIED_REPLICAS, format!("Try {TRIED_REPLICAS} replicas…")),
         _ => (1, "Try one replica…".to_owned()),
     };
-    let hint = "Opens What if with this change; simulating it compares both reports";
+    let hint = "Open What if with this change, to simulate it and compare both reports";
     if ui.button(words).on_hover_text(hint).clicked() {
         let (key, value) = ("options.replication_factor", replicas.to_string());
         context.commands.push(AppCommand::OpenWhatIfWith(key, value));
@@ -278,12 +278,12 @@ fn replicas_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOv
 fn replicas_text(overview: &ExchangeCodeOverview) -> String {
     let stored: Bytes = overview.links.iter().map(|totals| totals.stored).sum();
     match overview.replicas {
-        0 | 1 => "One replica: there is no code for replication. Compare with a report of more \
-             replicas to see what they add."
+        0 | 1 => "One replica, so there is no code for replication. Compare with a report of more \
+                  replicas to see their cost."
             .to_owned(),
         replicas => format!(
-            "{replicas} replicas: each holds {}, all together {}. Compare with a report of one \
-             replica to see what the others add.",
+            "{replicas} replicas hold {} each, {} in total. Compare with a report of one replica \
+             to see the cost of replication.",
             exact_bytes(stored.0),
             exact_bytes(stored.saturating_mul(replicas.into()).0)
         ),

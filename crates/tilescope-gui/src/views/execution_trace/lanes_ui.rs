@@ -448,14 +448,14 @@ impl ExecutionTraceView {
 
     fn nothing_to_follow(&self, context: &ViewContext<'_>) {
         let words =
-            "Choose a stage above the lanes, or a step of one: its micro-batch is followed.";
+            "Select a stage mark above the lanes, or a step of a stage, to follow its micro-batch.";
         context.tell(StatusMessage::warning(words));
     }
 
     fn go_to(&mut self, context: &ViewContext<'_>, prepared: &LoadedTrace, place: RepeatedPlace) {
         let event = places::go(prepared, place);
         if event.is_none() {
-            let words = "Nothing repeats in this run: there are no iterations to choose from.";
+            let words = "Nothing repeats in this run, so there is no typical iteration.";
             context.tell(StatusMessage::warning(words));
         }
         self.apply(context, event);

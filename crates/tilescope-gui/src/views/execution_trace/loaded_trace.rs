@@ -67,7 +67,7 @@ impl ReplicasAlike {
     pub(crate) fn words(self, classes: &ReplicaClasses, unfolded: bool, in_short: bool) -> String {
         let shown = if unfolded { "all are shown" } else { "one is shown" };
         match self {
-            Self::Alike(count) => format!("{} replicas alike; {shown}", grouped(count.into())),
+            Self::Alike(count) => format!("{} identical replicas; {shown}", grouped(count.into())),
             Self::Differ(count) => {
                 let shown = match unfolded {
                     true => "all are shown, below marks of replica 0",
@@ -79,7 +79,7 @@ impl ReplicasAlike {
                 format!("{}; {shown}", long.unwrap_or_else(short))
             }
             Self::Unequal(count) => format!(
-                "{} replicas that wait differently (Summary: Host); replica 0 is shown",
+                "{} replicas with different waits (see Summary: Host); replica 0 is shown",
                 grouped(count.into())
             ),
             Self::OneProfiled(count) => {

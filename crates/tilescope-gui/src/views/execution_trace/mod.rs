@@ -188,8 +188,8 @@ fn why_empty(outcome: ProgramOutcome) -> (&'static str, &'static str) {
     match outcome {
         ProgramOutcome::OutOfMemory { .. } => (
             "Nothing was executed",
-            "Some tiles need more memory than they have, so the program could not run. \
-             The Memory view shows which tiles, and what fills them.",
+            "Some tiles need more memory than they have, so the program could not run. The Memory \
+             view shows these tiles and their contents.",
         ),
         ProgramOutcome::CompiledOnly => (
             "Nothing was executed",

@@ -52,7 +52,7 @@ impl PathTablesPanel {
         settings: &TraceSettings,
     ) -> Option<TraceEvent> {
         if prepared.known_path().is_none() {
-            let hint = "Critical path above the lanes finds it; it is switched on in the toolbar.";
+            let hint = "Switch on Critical path in the toolbar to compute it.";
             hint_ui(ui, hint);
             return None;
         }

@@ -43,12 +43,12 @@ impl SelectedBar {
             row("Micro-batch", grouped(number));
         }
         let hint = match item.kind {
-            LaneItemKind::Step(_) | LaneItemKind::Parent(..) => "see the bars below",
+            LaneItemKind::Step(_) | LaneItemKind::Parent(..) => "are the bars below",
             LaneItemKind::Operation(..) => "switch off Group executions to see them",
             LaneItemKind::Syncs(_) => "switch off Group syncs to see them",
             LaneItemKind::Bucket(..) => "zoom in to see them",
         };
-        rows.push(("Single steps".to_owned(), hint.to_owned()));
+        rows.push(("Steps of it".to_owned(), hint.to_owned()));
         // Steps outside the window were not read.
         if range.start <= window.start || window.end <= range.end {
             rows.push((

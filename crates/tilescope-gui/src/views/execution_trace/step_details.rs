@@ -107,7 +107,7 @@ fn steps_ui(
 fn exchange_link_ui(ui: &mut Ui, context: &ViewContext<'_>, view: &StepDetailReport) {
     let exchange = view.program.filter(|_| view.kind.moves_data());
     let recorded = context.opened.report.has(ReportPart::Exchanges);
-    let hint = "When its tiles arrive, what it takes, and what it could take at least";
+    let hint = "Arrival of its tiles, its duration and its lower bound";
     if exchange.is_some()
         && recorded
         && ui.link("Show in Exchange code").on_hover_text(hint).clicked()

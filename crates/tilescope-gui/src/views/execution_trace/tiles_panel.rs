@@ -164,7 +164,7 @@ fn cycle_of(prepared: &LoadedTrace, cursor: TileCursor) -> Result<Cycles, Report
 /// Describes the steps at the cursor, IPU by IPU.
 fn steps_words(steps: &[StepAtCycle]) -> String {
     match steps {
-        [] => "no IPU works".to_owned(),
+        [] => "no IPU is active".to_owned(),
         steps => steps.iter().map(step_words).collect::<Vec<String>>().join("; "),
     }
 }

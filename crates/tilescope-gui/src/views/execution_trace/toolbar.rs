@@ -53,14 +53,14 @@ pub(super) fn controls_ui(
     toggles_ui(bar, &mut prefs, marked, prepared.ipus.len() > 1);
     if context.pane.is_none() && prepared.alike.is_some_and(|alike| alike.count() > 1) {
         let hint = match prepared.classes.differ() {
-            true => "A lane for each IPU of each replica: each class of them has its own.",
-            false => "A lane for each IPU of each replica: all replicas do the same.",
+            true => "One lane per IPU of each replica; classes of replicas differ.",
+            false => "One lane per IPU of each replica; all replicas are identical.",
         };
         bar.checkbox("All replicas", &mut prefs.replicas, hint);
     }
     match prepared.link_limit {
         Some(Ok(_)) => {
-            let hint = "What the links of each IPU send and receive, of what they can at most.";
+            let hint = "Link traffic of each IPU, as a share of its maximum.";
             bar.checkbox("Links", &mut prefs.links, hint);
         }
         Some(Err(reason)) => {
@@ -110,7 +110,10 @@ fn micro_batch_ui(
         weak_ui(ui, "Micro-batch".to_owned());
         let drag = DragValue::new(&mut number).range(0..=last).speed(0.1);
         let shown = ui.add(drag).accessible_name("Micro-batch");
-        let shown = shown.on_hover_text("Its path is lit: drag or type another; Escape ends it");
+        let shown = shown.on_hover_text(
+            "Its path is highlighted: drag or type another number; \
+                                         Escape ends it",
+        );
         changed = shown.changed();
         shown
     });
@@ -183,25 +186,25 @@ fn toggles_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs, marks: bool,
     bar.checkbox(
         "Group executions",
         &mut prefs.group_executions,
-        "Show the exchange, arrangement and vertices of an operation as one bar. \
-         Switch it off to see what PreArrange costs.",
+        "Show the exchange, rearrangement and vertices of an operation as one bar. Switch it off \
+         to see the cost of PreArrange.",
     );
-    let hint = "Show syncs that follow one another as one bar.";
+    let hint = "Show consecutive syncs as one bar.";
     bar.checkbox("Group syncs", &mut prefs.group_syncs, hint);
     let hint = "The bright part of a bar is its tile balance; the rest is dimmed.";
     bar.checkbox("Tile balance", &mut prefs.tile_balance, hint);
-    let hint = "Far out, where steps are narrower than a pixel: the shares of compute, exchange, \
-                copies and sync in the time, on top of each other. Switch it off to see bars.";
+    let hint = "If steps are narrower than a pixel, stack the time shares of compute, exchange, \
+                copies and sync. Switch it off to see bars.";
     bar.checkbox("Shares", &mut prefs.shares, hint);
     if marks {
         let hint = "Rows for runs, iterations, pipeline phases and stages, and the host.";
         bar.checkbox("Marks", &mut prefs.marks, hint);
     }
-    let hint = "A lane for the longest chain of steps that wait for each other: what decides how long \
-                the run takes. P veils all else.";
+    let hint = "A lane for the longest chain of steps that wait for one another, which sets the \
+                length of the run. P dims everything else.";
     bar.checkbox("Critical path", &mut prefs.path, hint);
     if several {
-        let hint = "From exchanges between IPUs to the steps that use the data.";
+        let hint = "Arrows from exchanges between IPUs to the steps that use the data.";
         bar.checkbox("Arrows", &mut prefs.arrows, hint);
     }
 }

@@ -17,8 +17,8 @@ pub(super) fn why_ui(ui: &mut Ui, context: &ViewContext<'_>, chain: &WhyChain) -
     let mut events = Vec::new();
     ui.add_space(spacing::S);
     ui.label(strong("Why")).on_hover_text(
-        "Whom the step waits for, what that one did meanwhile, and so on, down to what of the \
-         machine or the host decides it",
+        "The chain of waits that ends at this step, down to the resource of the machine or the \
+         host that limits it",
     );
     for (depth, link) in chain.links.iter().enumerate() {
         ui.horizontal(|ui| {

@@ -80,7 +80,7 @@ fn finding_ui<'a>(
                 .size(text_size::SMALL)
                 .color(gain_colour(palette, finding));
             let gain = ui.label(text);
-            gain.on_hover_text("Upper bound of the gain. Gains of several findings overlap.");
+            gain.on_hover_text("Upper bound. Gains of several findings overlap.");
             if let Ok(view) = finding.place.view.parse::<ViewId>() {
                 let link = ui.link(
                     RichText::new(format!("Show in {}", view.title())).size(text_size::SMALL),
@@ -92,7 +92,7 @@ fn finding_ui<'a>(
         });
         let sentence: String = finding.sentence.chars().take(600).collect();
         let label = Label::new(sentence).wrap().selectable(true);
-        ui.add(label).on_hover_text(format!("How it is computed: {}", finding.formula));
+        ui.add(label).on_hover_text(format!("Formula: {}", finding.formula));
         let advice = RichText::new(&finding.advice).weak();
         ui.add(Label::new(advice).wrap());
         if let Some(proposal) = &finding.proposal
@@ -115,10 +115,10 @@ fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bo
     let mut apply = false;
     ui.horizontal_wrapped(|ui| {
         ui.label(RichText::new(proposal.text()).monospace().size(text_size::SMALL));
-        let link = ui.link(small("Apply in What if".to_owned()));
+        let link = ui.link(small("Try in What if".to_owned()));
         apply = link.on_hover_text("Open the spec with these keys changed").clicked();
     });
-    let price = small(format!("Price: {}", proposal.cost)).weak();
+    let price = small(format!("Cost: {}", proposal.cost)).weak();
     ui.add(Label::new(price).wrap());
     if let Some(tried) = &finding.measured {
         let colour = match finding.was_in_vain() {

@@ -68,7 +68,7 @@ fn panel_ui(ui: &mut Ui, width: f32, title: &str, hint: &str, contents: impl FnO
 fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     let palette = ThemePalette::for_ui(ui);
     if picture.capacity == Bytes::ZERO || picture.used == Bytes::ZERO {
-        let text = "This report does not record how much memory is used and available.";
+        let text = "This report does not record memory use and capacity.";
         ui.weak(text);
         return;
     }
@@ -89,7 +89,7 @@ fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     let text = format!("{used} of {capacity} ({})", percent(share));
     ui.label(text).on_hover_text(exact_bytes(picture.used.0));
     if picture.overfull > 0 {
-        let text = format!("{} tiles need more memory than they have", grouped(picture.overfull));
+        let text = format!("{} tiles exceed their memory", grouped(picture.overfull));
         ui.label(RichText::new(text).color(palette.error));
     }
     let text = "Figures are per replica.";

@@ -141,7 +141,7 @@ impl InsightsView {
                 self.head_ui(ui, &shown.findings);
                 self.proof.ui(ui, context, &shown.findings);
                 if let Some(problem) = &shown.problem {
-                    let problem = format!("What was tried before is not known: {problem}");
+                    let problem = format!("Earlier test results cannot be read: {problem}");
                     ui.label(RichText::new(problem).color(ThemePalette::for_ui(ui).warning));
                 }
                 let wanted = self.wanted;
@@ -171,7 +171,7 @@ impl InsightsView {
                     ui.weak(text);
                 }
                 if !in_vain.is_empty() {
-                    let title = format!("Tried: no gain ({})", in_vain.len());
+                    let title = format!("Tested, no gain ({})", in_vain.len());
                     CollapsingHeader::new(title).show(ui, |ui| {
                         let below = findings_ui(ui, &in_vain, (found.len() + 1, columns));
                         click = click.or(below);

@@ -68,7 +68,7 @@ impl ProofSection {
         if self.asked {
             ui.horizontal(|ui| {
                 ui.spinner();
-                ui.label("Simulating each proposal, and the best together…");
+                ui.label("Simulating each proposal, and the best ones combined…");
                 if ui.button("Stop").clicked() {
                     self.answer.cancel();
                 }
@@ -83,17 +83,18 @@ impl ProofSection {
             let button = ui.add_enabled(has_spec && proposals > 0, Button::new(words));
             let button = button
                 .on_hover_text(
-                    "Simulate the spec with each proposal and without, and the best together",
+                    "Simulate the spec without changes, with each proposal, and with the best \
+                     ones combined",
                 )
                 .on_disabled_hover_text(match has_spec {
-                    true => "Nothing that was found is for keys of the spec to change",
+                    true => "No finding proposes a change of the spec",
                     false => "This report has no spec to change",
                 });
             if button.clicked() {
                 self.ask();
             }
             if findings.iter().any(|finding| finding.measured.is_some()) {
-                let words = "What was tried is sorted by what it gained.";
+                let words = "Sorted by measured gain";
                 ui.weak(words);
             }
         });

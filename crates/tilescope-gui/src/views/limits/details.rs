@@ -18,7 +18,7 @@ pub(super) fn details_ui(
     limits: &ReportLimits,
 ) {
     let Some(row) = row else {
-        return hint_ui(ui, "Select a point or a row to see what it could cost at best.");
+        return hint_ui(ui, "Select a point or a row to see its ideal cost.");
     };
     let palette = ThemePalette::for_ui(ui);
     let area = ScrollArea::vertical().auto_shrink(false).id_salt("limits details");

@@ -125,8 +125,8 @@ impl ReportView for LimitsView {
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = &context.opened.report;
         if !report.has(ReportPart::Execution) {
-            let sentence = "The program was compiled and not run, so nobody knows how long its \
-                            operations take, and how much of that is wasted.";
+            let sentence = "The program was compiled but not run, so the cycles of its operations \
+                            are unknown.";
             return empty_state_ui(ui, "No run recorded", sentence);
         }
         self.reset |= context.actions.contains(&ViewAction::ZoomToSelection);
@@ -297,7 +297,10 @@ fn no_points(run: &RunLimits, found: &LimitsData) -> Option<&'static str> {
         return None;
     }
     let reason = run.unknown.map(|unknown| unknown.sentence());
-    Some(reason.unwrap_or("No operation here has floating point operations, so none is a point."))
+    Some(reason.unwrap_or(
+        "No operation here has floating point operations, so the roofline has \
+                           no points.",
+    ))
 }
 
 /// The table of this name, as the view shows it.

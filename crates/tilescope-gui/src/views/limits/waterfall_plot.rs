@@ -25,7 +25,7 @@ pub(super) fn waterfall_ui(
                     (format!("{} of the peak of {whose}", fine_percent(share)), "")
                 }
                 Some(unknown) => {
-                    (format!("Utilisation of {whose} is not known."), unknown.sentence())
+                    (format!("The utilisation of {whose} is unknown."), unknown.sentence())
                 }
             };
             ui.label(strong(words).size(text_size::SMALL));

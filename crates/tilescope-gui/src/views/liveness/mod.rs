@@ -112,8 +112,8 @@ impl ReportView for LivenessView {
         });
         found.show(ui, texts, |ui, answer| {
             let Some(shown) = answer.as_ref().filter(|shown| shown.stack.places() > 0) else {
-                let sentence = "This report does not say which variables are live at which step \
-                                of the program, so there is no curve to draw.";
+                let sentence = "This report does not record the lifetimes of variables, so there \
+                                is no curve.";
                 return empty_state_ui(ui, "No liveness recorded", sentence);
             };
             self.notice_selection(context, &shown.curve);

@@ -97,12 +97,12 @@ impl MemoryMapPanel {
         chosen: &[VariableId],
     ) -> Option<VariableId> {
         if map.placed.is_empty() {
-            hint_ui(ui, &format!("No variable lies on tile {}.", grouped(map.tile.into())));
+            hint_ui(ui, &format!("No variable is on tile {}.", grouped(map.tile.into())));
             return None;
         }
         if map.placed.len() > 1 && map.placed.iter().all(|part| part.addresses.start == Bytes::ZERO)
         {
-            hint_ui(ui, "This report does not say at which address variables lie.");
+            hint_ui(ui, "This report does not record the addresses of variables.");
             return None;
         }
         self.map_ui(ui, context, map, chosen)

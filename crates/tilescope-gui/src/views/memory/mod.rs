@@ -136,8 +136,8 @@ impl ReportView for MemoryView {
         });
         found.show(ui, texts, |ui, curves| {
             if curves.curves.max == 0 {
-                let sentence = "This report does not say how much memory its tiles use. \
-                                With Poplar, switch on autoReport.outputGraphProfile.";
+                let sentence = "This report does not record the memory of its tiles. With Poplar, \
+                                switch on autoReport.outputGraphProfile.";
                 return empty_state_ui(ui, "No memory recorded", sentence);
             }
             self.panels_ui(ui, context, curves);

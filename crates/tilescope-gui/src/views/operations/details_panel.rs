@@ -266,16 +266,16 @@ fn totals_ui(ui: &mut Ui, report: &Report, shown: &OperationsTableData) {
         |ui| {
             row_ui(ui, "Operations", &grouped(rows.len() as u64), "Rows of this layer");
             let code = totals.code.0;
-            let about = "Exchange code, and codelets once per tile, however many operations share \
-                         them";
+            let about = "Exchange code, and codelets once per tile even if several operations \
+                         share them";
             let text = format!("{} ({})", numbers.bytes(code), exact_bytes(code));
             row_ui(ui, "Code", &known(report.has(ReportPart::Exchanges), text), about);
             let about = "Sum over tiles of one execution of each; not elapsed time";
             let text = totals.cycles_all_tiles.to_string();
             let holds = report.has(ReportPart::ComputeSetCycles);
             row_ui(ui, "Cycles, all tiles", &known(holds, text), about);
-            let about = "Cycles of all their steps as a mean over IPUs, which work at the same time; \
-                         the rest of the run is spent on what belongs to no operation, and idle";
+            let about = "Cycles of all their steps, averaged over IPUs, which run at the same \
+                         time. The rest of the run belongs to no operation, or is idle";
             let share_of_run = |cycles| share_of_run(cycles, totals.run, totals.lanes);
             let executed = report.has(ReportPart::Execution);
             let text = known(executed, share_of_run(totals.mean_elapsed));
@@ -340,8 +340,8 @@ fn summary_ui(ui: &mut Ui, context: &ViewContext<'_>, layer: OpLayer, row: &OpRo
 fn plan_ui(ui: &mut Ui, operations: &[ModelOperation], row: &OpRow) {
     let operation = row.operation.and_then(|id| operations.get(id.index()));
     let Some(plan) = operation.and_then(|operation| operation.plan.as_deref()) else {
-        let sentence = "No plan was recorded for this operation: only matmuls, convolutions and \
-                        poolings are planned, and other tools do not write their plans down.";
+        let sentence = "No plan is recorded for this operation. Only matmuls, convolutions and \
+                        poolings have plans, and other tools do not record them.";
         return hint_ui(ui, sentence);
     };
     let lines = plan_lines(plan);

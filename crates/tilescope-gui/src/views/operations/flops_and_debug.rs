@@ -27,8 +27,8 @@ fn work(row: &OpRow) -> u64 {
 pub(crate) fn flops_ui(ui: &mut Ui, rows: &[OpRow], chosen: &OpRow) -> Option<usize> {
     let total = rows.iter().map(work).fold(0, u64::saturating_add);
     if total == 0 {
-        let sentence = "FLOPs are recorded for operations of the model only, and none of these \
-                        rows has any.";
+        let sentence = "FLOPs are recorded for operations of the model only; none of these rows \
+                        has any.";
         hint_ui(ui, sentence);
         return None;
     }

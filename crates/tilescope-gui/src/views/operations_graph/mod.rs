@@ -114,8 +114,8 @@ impl ReportView for OperationsGraphView {
         graph.show(ui, texts, |ui, graph| match graph.as_ref() {
             Some(graph) => self.graph_ui(ui, context, graph),
             None => {
-                let sentence = "This report does not record which operation reads whose results, so \
-                                there is no graph to draw. The Operations view lists their costs.";
+                let sentence = "This report does not record the data flow between operations, so \
+                                there is no graph. The Operations view lists their costs.";
                 empty_state_ui(ui, "No graph recorded", sentence);
             }
         });
@@ -193,7 +193,7 @@ impl OperationsGraphView {
         if (prefs.backward, prefs.updates) != (old.backward, old.updates) {
             self.canvas.fit();
         }
-        let hint = "Shapes of the tensors on the arrows, where there is room.";
+        let hint = "Show tensor shapes on the arrows where they fit.";
         bar.checkbox("Edge labels", &mut prefs.edge_labels, hint);
         if prefs != old {
             context.commands.push(AppCommand::SetGraphPrefs(prefs));

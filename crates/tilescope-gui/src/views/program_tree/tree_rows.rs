@@ -31,7 +31,7 @@ struct CostColumn {
 
 /// The columns, from left to right. A narrow tree has the first few of them.
 const COST_COLUMNS: [CostColumn; 5] = [
-    CostColumn { title: "Cycles, mean", width: 150.0, about: about_cycles, text: cycles_text },
+    CostColumn { title: "Cycles per IPU", width: 150.0, about: about_cycles, text: cycles_text },
     CostColumn { title: "Bytes moved", width: 90.0, about: about_bytes, text: bytes_text },
     CostColumn {
         title: "On the path",
@@ -40,13 +40,13 @@ const COST_COLUMNS: [CostColumn; 5] = [
         text: |_, _, costs| path_text(costs.exposure?.on_path),
     },
     CostColumn {
-        title: "Exposed, mean",
+        title: "Exposed per IPU",
         width: 110.0,
         about: |all| format!("{EXPOSED}. {}", mean_over(all)),
         text: |_, all, costs| path_text(all.mean(costs.exposure?.exposed()?)),
     },
     CostColumn {
-        title: "Hidden, mean",
+        title: "Hidden per IPU",
         width: 100.0,
         about: |all| format!("{HIDDEN}. {}", mean_over(all)),
         text: |_, all, costs| path_text(all.mean(costs.exposure?.hidden?)),
@@ -232,7 +232,10 @@ fn line_ui(
     let share = shares.map(|costs| share_of_run(all.mean_elapsed(costs), all.run, all.lanes));
     let several = costs.filter(|costs| costs.places > 1).map(|costs| {
         let places = grouped(u64::from(costs.places));
-        format!("This program is in {places} places of the tree; its cycles and bytes are of all.")
+        format!(
+            "This program occurs {places} times in the tree. Its cycles and bytes are totals \
+                 over all occurrences."
+        )
     });
     let told: Vec<String> = [short, share, several].into_iter().flatten().collect();
     let response = if told.is_empty() { response } else { response.on_hover_text(told.join("\n")) };
@@ -249,22 +252,22 @@ fn shown_columns(ui: &Ui, all: &ProgramTreeTotals) -> &'static [CostColumn] {
 }
 
 fn mean_over(all: &ProgramTreeTotals) -> String {
-    format!("Mean over {} lanes, which work at the same time", grouped(all.lanes))
+    format!("Mean over {} lanes, which run at the same time", grouped(all.lanes))
 }
 
 fn about_cycles(all: &ProgramTreeTotals) -> String {
     let mean = mean_over(all);
-    format!("Cycles of all steps of a node. {mean}: at most the {} cycles of the run", all.run)
+    format!("Cycles of all steps of a node. {mean}, so at most the {} cycles of the run", all.run)
 }
 
 fn about_bytes(_: &ProgramTreeTotals) -> String {
-    "Bytes that all steps of a node moved, added up over IPUs".to_owned()
+    "Bytes that all steps of a node moved, summed over IPUs".to_owned()
 }
 
 fn cycles_text(_: &Ui, all: &ProgramTreeTotals, costs: &ProgramTreeCosts) -> Option<String> {
     let of = match costs.places {
         0 | 1 => String::new(),
-        places => format!("all {}: ", grouped(u64::from(places))),
+        places => format!("{} calls: ", grouped(u64::from(places))),
     };
     let cycles = match all.mean_elapsed(costs) {
         Cycles::ZERO => "< 1".to_owned(),

@@ -139,7 +139,7 @@ fn sentences(changes: &DataTable) -> Vec<String> {
         let [figure, run, before, after, share, confirmed] = words.as_slice() else {
             return String::new();
         };
-        let doubt = if confirmed == "yes" { "" } else { " (one run says so)" };
+        let doubt = if confirmed == "yes" { "" } else { " (confirmed by one run only)" };
         format!("{figure} from {run} on: {before} to {after}, {share}{doubt}")
     };
     changes.rows.iter().map(sentence).collect()
@@ -273,7 +273,7 @@ impl SeriesPanel {
         ui.add_space(spacing::S);
         ui.label(RichText::new("Change points").strong());
         match shown.changes.is_empty() {
-            true => drop(ui.label("These figures change nowhere by one percent or more.")),
+            true => drop(ui.label("No figure changes by one percent or more.")),
             false => lines(ui, &shown.changes, palette.text),
         }
         ui.add_space(spacing::S);
@@ -303,10 +303,11 @@ impl SeriesPanel {
             let width = (ui.available_width() - 220.0).clamp(160.0, 520.0);
             let edit = TextEdit::singleline(&mut self.figures).desired_width(width);
             ui.add(edit).accessible_name("Figures of runs").on_hover_text(
-                "Paths of tilescope summary --json with commas between; * stands for any one part",
+                "Names or paths of tilescope summary --json, separated by commas; * matches one \
+                 part",
             );
             let units = WorkUnit::ALL.map(|unit| (unit, unit.title()));
-            if let Some(unit) = choice_ui(ui, "Told", &units, self.telling.unit) {
+            if let Some(unit) = choice_ui(ui, "Show per", &units, self.telling.unit) {
                 self.telling.unit = unit;
             }
         });
@@ -336,7 +337,7 @@ impl SeriesPanel {
         let run = self.chosen.and_then(|run| series.runs.get(run));
         let words = match run {
             Some(run) => format!("{}: {}", run.name, run.path.display()),
-            None => "Choose a run in a plot or in the table.".to_owned(),
+            None => "Select a run in a plot or in the table.".to_owned(),
         };
         let colour = if run.is_some() { palette.text } else { palette.weak_text };
         ui.add(Label::new(RichText::new(&words).color(colour)).truncate()).on_hover_text(&words);
@@ -366,7 +367,7 @@ impl SeriesPanel {
             if is_pinned && button(ui, "Unpin baseline", true) {
                 commands.push(AppCommand::PinBaseline(None));
             }
-            if ui.button("Read again").clicked() {
+            if ui.button("Reload").clicked() {
                 self.read_again(ui.ctx());
             }
         });

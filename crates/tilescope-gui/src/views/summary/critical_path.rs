@@ -13,9 +13,9 @@ use tilescope_report::units::{Cycles, percent};
 const MAX_LANES: usize = 16;
 
 /// The reason that there is nothing to show.
-const NOT_RUN: &str = "The program was compiled but not run, so it waits for nothing.";
-const NOT_KNOWN: &str = "Execution trace finds the critical path of this report once it is shown, and \
-                         keeps it.";
+const NOT_RUN: &str = "The program was not run, so there is no critical path.";
+const NOT_KNOWN: &str = "Open Execution trace once: it computes the critical path of this report \
+                         and stores it.";
 
 /// The title of a figure, and its meaning.
 type Head = (&'static str, &'static str);
@@ -41,7 +41,7 @@ pub(super) fn critical_path_ui(ui: &mut Ui, facts: &SummaryPageData) {
     if run.slack.len() > MAX_LANES {
         let rest = run.slack.len() - MAX_LANES;
         ui.label(text(&format!(
-            "{rest} more with less of the path: Critical path below Execution trace has them all."
+            "{rest} more IPUs have less of the path. Execution trace > Critical path lists all."
         )));
     }
 }

@@ -8,8 +8,8 @@ use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_titl
 use tilescope_report::units::{grouped, percent, seconds};
 
 /// The reason that there is nothing to show.
-const ABSENT: &str = "What the host does was not recorded: the report comes from another tool or an \
-                      earlier version, was not run, or is of a program that works on no samples.";
+const ABSENT: &str = "Host activity is not recorded: the report comes from another tool or an \
+                      earlier version, the program was not run, or it has no samples.";
 
 pub(super) fn host_ui(ui: &mut Ui, facts: &SummaryPageData) {
     let Some(host) = &facts.summary.host else {
@@ -19,15 +19,15 @@ pub(super) fn host_ui(ui: &mut Ui, facts: &SummaryPageData) {
     let numbers = numbers(ui);
     let tensors = host.tensors.iter().map(|tensor| {
         let value = format!("{}, {}", tensor.shape, numbers.bytes(tensor.bytes.0));
-        let formula = "micro-batches of all replicas of an instance, one behind the other";
+        let formula = "micro-batches of all replicas of an instance, in sequence";
         derived(&format!("{} {}", tensor.direction, tensor.name), value, formula)
     });
     let parts = [
         ("Samples per second", rates(host)),
         ("One call", call(host)),
         ("The data set", epochs(host)),
-        ("What the replicas wait for", replicas(host)),
-        ("What a call of one instance takes and returns", tensors.collect()),
+        ("Waits of the replicas", replicas(host)),
+        ("Input and output of a call of one instance", tensors.collect()),
     ];
     for (title, rows) in parts.iter().filter(|(_, rows)| !rows.is_empty()) {
         ui.weak(*title);
@@ -40,7 +40,7 @@ fn rates(host: &HostSummary) -> Vec<SummaryFactRow> {
     let rate = |of: &tilescope_analysis::host::HostRateSummary| {
         let rate = grouped(of.samples_per_second.round() as u64);
         let held_back = bottleneck_title(of.rate.bottleneck);
-        let value = format!("{rate}, held back by {held_back}");
+        let value = format!("{rate}, limited by {held_back}");
         derived(source_title(of.rate.source), value, "samples of a call / seconds of the call")
     };
     host.rates.iter().map(rate).collect()

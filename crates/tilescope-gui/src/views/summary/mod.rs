@@ -362,7 +362,7 @@ fn target_ui(ui: &mut Ui, opened: &OpenReport) {
         rows.push(row("Number of replicas", target.replicas));
     }
     if target.ipus_alike() > 1 {
-        rows.push(row("IPUs that work alike", target.ipus_alike()));
+        rows.push(row("Identical IPUs", target.ipus_alike()));
     }
     if target.io_tiles_per_ipu > 0 {
         rows.push(row("I/O tiles per IPU", target.io_tiles_per_ipu));
@@ -400,11 +400,11 @@ fn machine_row(target: &Target) -> SummaryFactRow {
 /// The granularity at which compute sets were measured, inferred from the recorded data.
 fn instrumentation(report: &Report) -> (&'static str, &'static str) {
     if report.has(ReportPart::ComputeSetCycles) {
-        ("Tile", "inferred from what is recorded: cycles of each tile in each compute set")
+        ("Tile", "inferred: cycles of each tile in each compute set are recorded")
     } else if report.has(ReportPart::Execution) {
-        ("IPU", "inferred from what is recorded: cycles of each IPU in each step, not of each tile")
+        ("IPU", "inferred: cycles of each IPU in each step are recorded, not of each tile")
     } else {
-        ("Off", "inferred from what is recorded: no cycles of compute sets")
+        ("Off", "inferred: no cycles of compute sets are recorded")
     }
 }
 

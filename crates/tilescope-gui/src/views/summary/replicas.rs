@@ -43,8 +43,8 @@ pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
     }
     match &of.groups {
         Some(groups) => {
-            let text = "IPUs on one line wait for each other: those of GS1 at copies between IPUs, \
-                        those of a part of GS2 at copies from and to the host or streaming memory.";
+            let text = "IPUs on one line wait for one another: IPUs of GS1 at copies between \
+                        IPUs, IPUs of a part of GS2 at copies from and to the host or streaming memory.";
             weak(ui, text.to_owned());
             if of.target.replicas > 1 {
                 weak(ui, joined_words(groups).to_owned());
@@ -53,10 +53,10 @@ pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
             groups_ui(ui, of, groups);
         }
         None if of.target.ipus_per_replica > 1 => {
-            weak(ui, "The report does not say which IPUs are in which sync group.".to_owned());
+            weak(ui, "The report does not record sync groups.".to_owned());
         }
         None if of.collectives.is_empty() => {
-            weak(ui, "A replica of one IPU waits for no other one.".to_owned());
+            weak(ui, "Each replica has one IPU, which waits for no other IPU.".to_owned());
         }
         None => weak(ui, "Copies between replicas join all of them.".to_owned()),
     }
@@ -83,24 +83,21 @@ fn alike(of: &ReplicaOverview) -> String {
     let who = || held_up(&of.waits).map_or(String::new(), |who| format!(" {who}."));
     if let Some(differ) = sentence(&of.classes) {
         return format!(
-            "{differ}. The execution trace has lanes of each class; other figures of one replica are \
-             those of replica 0.{}",
+            "{differ}. The execution trace has lanes for each class; other figures are those of \
+             replica 0.{}",
             who()
         );
     }
     if !of.waits.is_empty() {
-        return format!(
-            "{replicas} replicas that wait differently; lanes are those of replica 0.{}",
-            who()
-        );
+        return format!("{replicas} replicas with different waits. Lanes show replica 0.{}", who());
     }
     let alike = if of.alike { " alike" } else { "" };
-    format!("{replicas} replicas{alike}; figures and lanes are those of one.")
+    format!("{replicas} replicas{alike}. Figures and lanes show one of them.")
 }
 
 fn collective_lines(ui: &Ui, of: &ReplicaOverview) -> Vec<String> {
     if of.collectives.is_empty() {
-        return vec!["The report names no exchange between replicas.".to_owned()];
+        return vec!["The report records no exchange between replicas.".to_owned()];
     }
     let numbers = numbers(ui);
     let line = |kind: &tilescope_analysis::replicas::CollectiveTotals| {

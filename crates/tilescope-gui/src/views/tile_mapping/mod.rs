@@ -176,16 +176,16 @@ fn recorded(report: &Report, kind: MappingSubjectKind) -> bool {
 fn why_empty(kind: MappingSubjectKind) -> (&'static str, &'static str) {
     match kind {
         MappingSubjectKind::Tensors => {
-            ("No variables recorded", "This report does not say which variables lie on which tile.")
+            ("No variables recorded", "This report does not record the tile mapping of variables.")
         }
         MappingSubjectKind::Operations => (
             "No operations recorded",
-            "This report does not say which operations the program was made of. \
-             With Poplar, switch on autoReport.outputDebugInfo.",
+            "This report does not record the operations of the model. With Poplar, switch on \
+             autoReport.outputDebugInfo.",
         ),
         MappingSubjectKind::ComputeSets => (
             "No compute sets recorded",
-            "This report does not say how long each tile works in a compute set.",
+            "This report does not record the cycles of each tile in a compute set.",
         ),
     }
 }
@@ -274,7 +274,7 @@ impl TileMappingView {
     ) {
         if !listed.whole {
             let most = grouped(MAX_VARIABLES as u64);
-            let text = format!("Of the first {most} variables only; more may be mapped.");
+            let text = format!("Only the first {most} variables are listed; more may be mapped.");
             ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).warning));
         }
         let wanted = self.subject_in(listed);
@@ -308,14 +308,14 @@ impl TileMappingView {
         narrow: bool,
     ) {
         let Some(subject) = self.subject_in(listed) else {
-            return hint_ui(ui, "The report has none of these.");
+            return hint_ui(ui, "The report has none.");
         };
         let texts = QueryTexts { waiting: "Reading…", failed: "The mapping cannot be read" };
         let mapped =
             context.ask(ui, &mut self.mapped, &subject, |report, subject| mapped(report, *subject));
         mapped.show(ui, texts, |ui, mapped| match mapped.as_ref() {
             Some(mapped) => self.mapped_ui(ui, context, mapped, narrow.then_some(listed)),
-            None => empty_state_ui(ui, "Not in this report", "Select something else on the left."),
+            None => empty_state_ui(ui, "Not in this report", "Select another entry on the left."),
         });
     }
 
@@ -495,13 +495,13 @@ fn facts(
             "The smallest and the largest part",
         ),
         (
-            "Imbalance",
+            "Max/mean",
             format!("{:.2}", balance.imbalance()),
-            "Largest part / mean part, over the tiles that hold one; 1 is perfect",
+            "Largest part / mean part, over the tiles that hold a part; 1 is perfectly balanced",
         ),
     ];
     if balance.granularity > 0 {
-        let hint = "Largest amount that every part is a multiple of";
+        let hint = "Largest size that divides every part";
         facts.push(("Grain", unit.exact(balance.granularity), hint));
     }
     facts

@@ -25,10 +25,10 @@ pub(super) fn replicas_ui(ui: &mut Ui, share: Option<&ReplicaShare>, replicas: u
         return hint_ui(
             ui,
             match replicas {
-                0 | 1 => "The program has one replica, which holds everything.",
+                0 | 1 => "The program has one replica, which holds all tensors.",
                 _ => {
-                    "The report does not say that this is cut into parts over the replicas: select a \
-                 sharded state of the optimiser, an accumulator or a weight."
+                    "This tensor is not recorded as sharded over replicas. Select a sharded \
+                     optimiser state, accumulator or weight."
                 }
             },
         );
@@ -54,10 +54,13 @@ fn about(ui: &Ui, share: &ReplicaShare) -> String {
     let (numbers, replicas) = (numbers(ui), grouped(share.replicas.into()));
     let (held, whole) = (numbers.bytes(share.held.0), numbers.bytes(share.whole.0));
     match share.shards {
-        1 => format!("{replicas} replicas hold all of it each: {whole}, {held} on their tiles."),
+        1 => format!(
+            "Each of the {replicas} replicas holds all of it: {whole}, {held} on their \
+                      tiles."
+        ),
         shards => format!(
-            "Replicated tensor sharding: {replicas} replicas hold one part of {} each, {held} on \
-             their tiles; all of it is {whole}.",
+            "Replicated tensor sharding: each of the {replicas} replicas holds one part of {}, \
+             {held} on their tiles; the whole tensor is {whole}.",
             grouped(shards.into())
         ),
     }

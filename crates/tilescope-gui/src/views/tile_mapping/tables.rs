@@ -104,7 +104,7 @@ fn empty_table_text(tab: TileMappingTab) -> &'static str {
         }
         TileMappingTab::Vertices => "The report attributes no vertices to this.",
         TileMappingTab::Rearrangements => {
-            "No data is rearranged for this: no exchange is followed by vertices that only copy."
+            "No rearrangement: no exchange is followed by vertices that only copy."
         }
     }
 }

@@ -46,7 +46,7 @@ where
         match self.answer.ask_newest(ui.ctx(), workers, &asked, work).fresh_only() {
             QueryState::Fresh(answer) => {
                 if !is_current(&asked) {
-                    let words = "The spec has changed since this was asked.";
+                    let words = "The spec has changed since.";
                     ui.weak(words);
                 }
                 return Some(answer);

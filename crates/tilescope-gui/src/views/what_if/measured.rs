@@ -72,7 +72,7 @@ impl MeasuredPrediction {
             let sum = |of: fn(&PredictedOperation) -> f64| others.iter().map(of).sum::<f64>();
             let (measured, predicted) = (sum(|of| of.measured), sum(|of| of.predicted));
             let note = format!("{} -> {} cycles", cycles(measured), cycles(predicted));
-            let name = format!("{} other operations together", grouped(others.len() as u64));
+            let name = format!("{} other operations in total", grouped(others.len() as u64));
             let change = share(predicted - measured, self.measured);
             bars.push(FigureBar { note: note.clone(), ..gain_bar(name, change, note) });
         }
@@ -86,9 +86,8 @@ impl MeasuredPrediction {
         let (measured, predicted) = (cycles(self.measured), cycles(self.predicted));
         let of = |basis: &str| cycles(self.predicted_by_basis.get(basis).copied().unwrap_or(0.0));
         let basis = format!(
-            "{} of them are measured ones scaled by the simulation, {} as measured because the \
-             simulation does not have them, {} simulated because only the change brings them. \
-             How operations overlap after the change is not predicted.",
+            "{} of these cycles are measured and scaled by the simulation, {} are as measured \
+             because the simulation lacks them, and {} are simulated because only the change adds them. The overlap of operations after the change is not predicted.",
             of("scaled"),
             of("as measured"),
             of("simulated")
@@ -124,8 +123,8 @@ impl MeasuredSection {
         ui: &mut Ui,
         (workers, queries): (&BackgroundWorkers, SpecQueries),
     ) -> Option<String> {
-        let text = "This report was measured, and does not record a spec. Name the spec of what \
-             ran: changes of it are predicted from the measured cycles.";
+        let text = "This report was measured and records no spec. Name the spec of the program to \
+                    predict changes from the measured cycles.";
         hint_ui(ui, text);
         ui.add_space(spacing::S);
         ui.horizontal(|ui| {
@@ -173,9 +172,8 @@ impl MeasuredSection {
         let mut another = false;
         ui.label(RichText::new("From the measurement").strong());
         ui.horizontal_wrapped(|ui| {
-            let hint = "Simulate the spec of what ran and this one: each measured operation is \
-                        scaled by what changes, and what the simulation does not have stays as it \
-                        was measured";
+            let hint = "Simulate the original spec and this one: each measured operation is \
+                        scaled by the simulated change; operations that the simulation lacks stay as measured";
             let button = ui.add_enabled(sane, Button::new("Predict the measured run"));
             if button.on_hover_text(hint).clicked() {
                 self.prediction.ask(MeasuredQuestion {
@@ -184,7 +182,7 @@ impl MeasuredSection {
                     changed: draft.whole_text(),
                 });
             }
-            let hint = "Name another spec as that of what ran";
+            let hint = "Name another spec for the measured program";
             another = ui.button("Another spec…").on_hover_text(hint).clicked();
         });
         let directory = draft.check_directory().to_owned();

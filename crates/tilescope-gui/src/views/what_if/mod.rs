@@ -235,8 +235,8 @@ impl WhatIfPanel {
         });
         if self.original.is_none() {
             let Some(measured) = &mut self.measured else {
-                let text = "This report does not record the spec it was made from, so there is \
-                     nothing to change and simulate again.";
+                let text = "This report does not record its spec, so there is nothing to change \
+                            and simulate again.";
                 return hint_ui(ui, text);
             };
             if let Some(spec) = measured.spec_ui(ui, (workers, queries)) {
@@ -266,10 +266,10 @@ impl WhatIfPanel {
             if ui.add_enabled(ready, Button::new("Simulate and compare")).clicked() {
                 commands.push(AppCommand::SimulateVariant);
             }
-            if ui.button("Reset").on_hover_text("Back to the spec of the report").clicked() {
+            if ui.button("Reset").on_hover_text("Reset to the spec of the report").clicked() {
                 self.draft.text = self.original.clone().unwrap_or_default();
             }
-            let hint = "Look for a better spec: a guided search, or every combination of values \
+            let hint = "Search for a better spec: a guided search, or every combination of values \
                         (Ctrl+Shift+T)";
             let search = ui.add_enabled(sane, Button::new("Search…"));
             if search.on_hover_text(hint).clicked() {

@@ -116,7 +116,7 @@ impl ModelFile {
         let count = self.symbols.len();
         let words = || {
             let count = grouped(count as u64);
-            format!("It leaves {count} dimensions open: export it with sizes.")
+            format!("It has {count} symbolic dimensions: export it with fixed sizes.")
         };
         (count > MOST_SYMBOLS).then(words)
     }

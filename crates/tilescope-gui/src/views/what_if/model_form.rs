@@ -340,8 +340,8 @@ fn unknown_ui(
         });
     });
     let mut allowed = answers.value(PATH) == "true";
-    let tick = ui.checkbox(&mut allowed, "Price each as one pass over its operands");
-    let hint = "The report says which share of its figures rests on that";
+    let tick = ui.checkbox(&mut allowed, "Estimate each as one pass over its operands");
+    let hint = "The report states the share of its figures that depends on this";
     tick.on_hover_text(hint).changed().then(|| with_value(text, PATH, &allowed.to_string()))
 }
 
@@ -402,8 +402,8 @@ fn figures_ui(ui: &mut Ui, file: &ModelFile) {
 const STATES: [(&str, &str); 4] = [
     ("modelled", "Each is one operator of the simulator"),
     ("composed", "Each is several operators of the simulator"),
-    ("folded", "They hang on shapes and constants alone, and are computed while the file is read"),
-    ("unknown", "Nothing is known of their cost"),
+    ("folded", "They depend only on shapes and constants, and are computed when the file is read"),
+    ("unknown", "Their cost is unknown"),
 ];
 
 /// The largest number of operators named in a tooltip.

@@ -66,7 +66,7 @@ impl ModelFileRows {
                 let words = format!("{path}: {error}");
                 let colour = ThemePalette::for_ui(ui).error;
                 ui.add(Label::new(RichText::new(words).color(colour)).wrap().selectable(true));
-                if ui.button("Read again").clicked() {
+                if ui.button("Reload").clicked() {
                     draft.ask_again();
                 }
             }
@@ -78,7 +78,7 @@ impl ModelFileRows {
                 }
                 if self.recorded.as_ref().is_some_and(|was| *was != file.content_hash) {
                     let palette = ThemePalette::for_ui(ui);
-                    let words = "This is not the file as it was when the report was made.";
+                    let words = "The file has changed since the report was made.";
                     ui.add(Label::new(RichText::new(words).color(palette.warning)).wrap());
                 }
                 if std::mem::take(&mut self.fit) {

@@ -21,8 +21,8 @@ pub(super) fn sliders_ui(ui: &mut Ui, text: &str, answers: &SpecAnswers) -> Opti
         let slider = Slider::new(&mut power, 0..=most)
             .custom_formatter(|power, _| (1u64 << power as u32).to_string())
             .text("Stages");
-        let hint = "IPUs of one replica; blocks are split over them so that the longest stage is \
-             as short as possible";
+        let hint = "IPUs of one replica. Blocks are split over them to make the longest stage as \
+                    short as possible";
         if ui.add(slider).on_hover_text(hint).changed() {
             changed = Some(with_balanced_stages(text, answers, 1 << power));
         }

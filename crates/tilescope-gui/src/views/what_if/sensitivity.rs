@@ -29,7 +29,7 @@ fn resource_bar((place, of): (usize, &ResourceAnswer)) -> FigureBar {
         None => outcome.clone(),
     };
     let id = (!of.changes.is_empty()).then_some(place);
-    let hint = if id.is_some() { ". Click: take this into the spec" } else { "" };
+    let hint = if id.is_some() { ". Click to apply it to the spec" } else { "" };
     let about = format!("{outcome} ({}){hint}", of.detail);
     FigureBar { note, id, ..gain_bar(&of.title, of.change, about) }
 }
@@ -89,7 +89,7 @@ fn answer_ui<'a>(ui: &mut Ui, answer: &'a SensitivityAnswer) -> Option<&'a SpecC
     let run = run.unwrap_or_else(|| "does not fit in memory".to_owned());
     remark_ui(ui, format!("{}: {run}", answer.machine));
     if let Some(shortened) = &answer.shortened {
-        remark_ui(ui, format!("The run is shortened: {shortened}"));
+        remark_ui(ui, format!("The run was shortened: {shortened}"));
     }
     let changes = answer.resources.iter().map(|of| of.change);
     let ends = gain_ends(changes.chain(answer.operations.iter().map(|of| of.change)));

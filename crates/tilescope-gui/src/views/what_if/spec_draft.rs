@@ -163,8 +163,8 @@ pub(crate) fn check_ui(ui: &mut Ui, answers: &SpecAnswers) {
                     match compiled.tiles_out_of_memory {
                         0 if compiled.fit.is_uncertain() => {
                             let words = format!(
-                                "Fits, uncertain: the fullest tile needs {need} of {has}, and the \
-                                 model may be wrong by as much as is left."
+                                "Fits, uncertain: the fullest tile needs {need} of {has}; the \
+                                 margin is within the model error."
                             );
                             (Icon::Warning, palette.warning, words)
                         }
@@ -174,8 +174,8 @@ pub(crate) fn check_ui(ui: &mut Ui, answers: &SpecAnswers) {
                         }
                         tiles => {
                             let words = format!(
-                                "Does not fit in memory: {} tiles are over, the fullest needs \
-                                 {need} of {has}. The report says what fills them.",
+                                "Does not fit in memory: {} tiles exceed their memory; the \
+                                 fullest needs {need} of {has}. The report shows what fills them.",
                                 grouped(tiles)
                             );
                             (Icon::Warning, palette.warning, words)

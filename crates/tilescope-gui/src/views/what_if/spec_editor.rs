@@ -180,13 +180,13 @@ impl SpecEditor {
         let path = asked.or_else(|| key_on_line(text, self.line(text)));
         let key = path.and_then(|path| keys.iter().find(|key| key.path == path));
         let Some(key) = key else {
-            let hint = "Place the cursor on a key to read what it means.";
+            let hint = "Place the cursor on a key to read its meaning.";
             ui.label(RichText::new(hint).weak().size(text_size::CAPTION));
             return;
         };
         ui.horizontal(|ui| {
             ui.label(RichText::new(&key.path).strong());
-            let hint = "Write it into the spec with its default, to be changed";
+            let hint = "Insert it into the spec with its default value";
             if self.asked.is_some()
                 && !key.default.is_empty()
                 && ui.small_button("Add").on_hover_text(hint).clicked()

@@ -21,9 +21,9 @@ const ANNOTATED: &str = "annotated";
 const LISTED: &str = "listed";
 /// The ways to divide a model without a list, as values of the key, and as text.
 const AUTOMATIC: [(&str, &str); 3] = [
-    ("balanced", "Balanced: the fastest that was tried"),
-    ("same_as_ipu", "As many blocks on each IPU"),
-    ("auto_increment", "One for each block"),
+    ("balanced", "Balanced: the fastest split tested"),
+    ("same_as_ipu", "The same number of blocks on each IPU"),
+    ("auto_increment", "One stage per block"),
 ];
 
 /// Returns true if a spec uses the stages that the file annotates.
@@ -55,7 +55,7 @@ pub(super) fn stages_ui(
     let current = choice(answers, file);
     let mut choices = Vec::new();
     if file.is_some_and(|file| file.annotated_ipus.is_some()) {
-        choices.push((ANNOTATED, "As the file annotates them"));
+        choices.push((ANNOTATED, "As annotated in the file"));
     }
     choices.extend(AUTOMATIC);
     // Without blocks there is nothing to list.

@@ -19,26 +19,26 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     let Some(run) = &facts.limits.run else { return Ok(vec![Block::note(NOT_RUN)]) };
     let words = match (run.utilisation(), run.unknown) {
         (Some(share), _) => format!(
-            "The run achieves {} of the peak of all its IPUs. Every row below is what is lost on the \
-             way down, in cycles of the run × IPUs.",
+            "The run achieves {} of the peak of all its IPUs. Each row below is a loss, in cycles \
+             of the run × IPUs.",
             fine_percent(share)
         ),
         (None, reason) => {
             let reason = reason.map_or("", UnknownUtilisation::sentence);
-            format!("What the run achieves of the peak is not known. {reason}")
+            format!("The share of the peak is unknown. {reason}")
         }
     };
     let mut blocks = vec![Block::note(prose(&words)), Block::Table { table: waterfall_table(run) }];
     blocks.push(Block::heading("Roofline"));
     let found = roofline(&facts.limits.machine, &facts.limits.rows, None);
     let caption = format!(
-        "{} operations below what an IPU allows: as high as they compute fast, as far right as they \
-         compute much for each byte over the interface that would take them longest",
+        "{} operations below what an IPU allows: height is compute speed, and position to the \
+         right is FLOPs per byte over the limiting interface",
         grouped(found.points.len() as u64)
     );
     blocks.push(block(&roofline_figure(&facts.limits, &found), &caption));
     blocks.push(Block::heading("Operations and their bounds"));
-    let caption = "What every operation could cost at least, those that waste most first";
+    let caption = "Lower bound of every operation, most wasted cycles first";
     let table = HtmlTable::new("limits/operations", caption, &operations(&facts.limits.rows));
     blocks.push(Block::Table { table });
     Ok(blocks)

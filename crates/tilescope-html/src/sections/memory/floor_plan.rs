@@ -34,8 +34,8 @@ pub(super) fn blocks(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     let chips = plan.ipus.min(MAX_CHIPS);
     let picture = FloorPlanPicture { plan, values: &values, full, chips };
     let place = match plan.known {
-        true => "as they lie on their chips",
-        false => "in the order of their numbers: where they lie was not recorded",
+        true => "by position on the chip",
+        false => "in the order of their numbers: their positions were not recorded",
     };
     let caption = format!(
         "Bytes that each tile needs, gaps included, {place}. The strongest colour is {}.",
@@ -48,7 +48,7 @@ pub(super) fn blocks(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         .map(|(colour, part)| LegendEntry::new(colour, share(part)))
         .collect();
     if capacity > 0 && most > capacity {
-        legend.push(LegendEntry::new("error", "more than a tile has"));
+        legend.push(LegendEntry::new("error", "more than the memory of a tile"));
     }
     let mut blocks = vec![];
     match picture.draw() {

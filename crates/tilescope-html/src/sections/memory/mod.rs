@@ -128,10 +128,8 @@ fn largest_variables(facts: &PageFacts<'_>) -> Result<Option<Block>, ReportError
     let mut data = tilescope_analysis::tables::memory::variables(&list, &[]);
     let all = facts.report.variable_count()?.max(data.rows.len() as u64);
     if list.truncated {
-        let text = format!(
-            "The report has {}, more than are read for a page.",
-            super::counted(all, "variable")
-        );
+        let text =
+            format!("The report has {}, too many for a page.", super::counted(all, "variable"));
         return Ok(Some(Block::note(text)));
     }
     let size = |row: &Vec<TableCell>| row.get(2).and_then(TableCell::number).unwrap_or(0.0);

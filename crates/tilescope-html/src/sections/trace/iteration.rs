@@ -25,10 +25,7 @@ const GAP: f64 = 3.0;
 pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>, ReportError> {
     let absent = |text: &str| Ok(vec![Block::heading(HEADING), Block::note(text)]);
     if !facts.report.has(ReportPart::Marks) {
-        return absent(
-            "The report has no marks: it does not say where iterations, stages and \
-                       micro-batches begin.",
-        );
+        return absent("The report has no marks of iterations, stages and micro-batches.");
     }
     let ipus: Vec<IpuId> = trace.lanes().iter().map(|lane| lane.ipu).collect();
     let (rows, part) = match MarkRows::read(facts.report, &ipus, MAX_MARKS)? {
@@ -36,7 +33,7 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
         None => {
             let Some(part) = FirstPeriods::of_run(facts.report, MAX_MARKS)? else {
                 let text =
-                    "An iteration has more marks than a page shows: the desktop app has them.";
+                    "An iteration has more marks than a page can show. The desktop app shows them.";
                 return absent(text);
             };
             let rows = MarkRows::read_part(facts.report, &ipus, part.cycles)?;
@@ -60,7 +57,7 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
         format!(" Of the first {count} of {all} {}s of the run.", singular(part.kind))
     });
     let caption = format!(
-        "{what}, {}.{of} Marks that are too narrow to be told apart are counted.",
+        "{what}, {}.{of} Marks that are too narrow to distinguish are grouped and counted.",
         facts.cycles_and_time(window.length())
     );
     let mut blocks = vec![Block::heading(HEADING), Block::figure(svg, caption, picture.legend())];
@@ -211,6 +208,6 @@ impl IterationPicture<'_> {
         ];
         let own = titles.into_iter().filter(|(pass, _)| has(*pass));
         let own = own.map(|(pass, title)| LegendEntry::new(colours::pass(Some(pass)), title));
-        own.chain([LegendEntry::new("lane", "No stage works")]).collect()
+        own.chain([LegendEntry::new("lane", "No stage runs")]).collect()
     }
 }

@@ -39,7 +39,7 @@ struct StepWindow {
 pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>, ReportError> {
     let heading = Block::heading("Steps where the critical path spends most");
     let Some(found) = step_window(facts)? else {
-        let text = "The run has no critical path to look closer at.";
+        let text = "The run has no critical path.";
         return Ok(vec![heading, Block::note(text)]);
     };
     let labels = ProgramLabels::new(&*facts.report.programs()?);
@@ -48,8 +48,8 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
     let row = &found.row;
     let what = if row.name.is_empty() { row.kind.title() } else { row.name.as_str() };
     let caption = format!(
-        "{} takes most of the critical path: {} on {}. Here are steps {} of it, {} cycles from cycle \
-         {}; a row for each part of a name on {}, one row for each other lane.",
+        "{} takes the most of the critical path: {} on {}. The picture shows steps {} of it, {} \
+         cycles from cycle {}, with a row for each part of a name on {} and one row for each other lane.",
         shown(what),
         percent(row.share),
         row.lane,
@@ -61,7 +61,7 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
     let mut blocks = vec![heading, Block::figure(svg, caption, legend)];
     blocks.extend(more_lanes(lanes));
     if let Some(totals) = path_totals(facts.report, Some(found.window))? {
-        let caption = "What the critical path goes through in these cycles";
+        let caption = "Steps of the critical path in these cycles";
         let table = HtmlTable::new("execution-trace/window", caption, &path_table(&totals));
         blocks.push(Block::Table { table });
     }

@@ -25,8 +25,7 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
     let shown = &lanes[..lanes.len().min(MAX_LANES)];
     let window = trace.range();
     let caption = format!(
-        "The whole run, {}: each column is a stack of what its cycles are spent on; what is left to \
-         the top is idle. {}",
+        "The whole run, {}: each column stacks the activities of its cycles; the rest is idle. {}",
         facts.cycles_and_time(window.length()),
         activity_words(facts),
     );
@@ -57,7 +56,7 @@ fn activity_words(facts: &PageFacts<'_>) -> String {
     let words: Vec<String> = words.collect();
     match words.is_empty() {
         true => String::new(),
-        false => format!("In the mean over IPUs: {}.", words.join(", ")),
+        false => format!("Averaged over IPUs: {}.", words.join(", ")),
     }
 }
 

@@ -98,7 +98,7 @@ impl TracePainter<'_> {
         let stroke = Stroke::new(if own { 2.5 } else { 1.0 }, colour);
         curve(&self.painter, start, end, stroke);
         let node = id(self.ui, "arrow").with((arrow.step, arrow.link.from, arrow.link.to));
-        let cycles = || format!("sent by {sent}, used from {} on", arrow.used.start);
+        let cycles = || format!("sent by {sent}, first used by {}", arrow.used.start);
         let words = || (words(arrow, numbers(self.ui)), cycles());
         node_ui(self.ui, node, visible, Role::GraphicsObject, words);
     }

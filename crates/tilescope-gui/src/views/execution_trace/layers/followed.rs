@@ -157,7 +157,7 @@ fn words(path: &MicroBatchPath) -> (String, String) {
         Some(CycleRange { start, end }) => {
             format!("{} passes of stages, cycles {start} - {end}", grouped(own.len() as u64))
         }
-        None => "no stage works on it".to_owned(),
+        None => "no stage runs it".to_owned(),
     };
     (title, about)
 }

@@ -24,9 +24,9 @@ use tilescope_report::{MachineInterface, Report, ReportError, ReportPart};
 /// The height of the strip in points.
 pub(crate) const LINKS_HEIGHT: f32 = 40.0;
 
-const NO_BYTES: &str = "This report does not say how many bytes steps move.";
-const NO_LINKS: &str = "This report does not say how many links an IPU has, so nobody knows what \
-                        they can carry. The steps of exchanges have their bytes in Details.";
+const NO_BYTES: &str = "This report does not record the bytes that steps move.";
+const NO_LINKS: &str = "This report does not record the number of links per IPU, so their \
+                        capacity is unknown. Details shows the bytes of each exchange.";
 
 /// The largest number of bytes per cycle that the links of an IPU carry each way, or the reason it
 /// is not drawn.
@@ -139,7 +139,7 @@ impl TracePainter<'_> {
 /// Describes the load of the links: `sent 12.0 %, received 3.1 % of what the links can`.
 fn words(of: LinkColumn, cycles: Cycles, limit: f64) -> String {
     let [sent, received] = shares(of, cycles, limit).map(percent);
-    format!("sent {sent}, received {received} of what the links can")
+    format!("sent {sent}, received {received} of the link capacity")
 }
 
 /// Shows the description of a column.

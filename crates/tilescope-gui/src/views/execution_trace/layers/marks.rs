@@ -339,7 +339,7 @@ pub(crate) fn hover_ui(ui: &Ui, layout: &TraceLayout<'_>, response: &Response, m
                 format!("{}; click to follow it", micro_batch_words(shown))
             }
             1 => return,
-            _ => format!("numbers {first} to {last}; click to go there"),
+            _ => format!("numbers {first} to {last}; click to zoom in"),
         };
         ui.weak(words);
     });

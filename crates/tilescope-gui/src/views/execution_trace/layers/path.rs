@@ -155,7 +155,7 @@ fn labels<'a>(
         let rect = bar(layout, item.range);
         let text = item.text(&prepared.labels);
         let text = match lane {
-            Some((at, _)) if prepared.ipus.len() > 1 => format!("{}: {text}", at.ipu),
+            Some((at, _)) if prepared.ipus.len() > 1 => format!("IPU {} {text}", at.ipu),
             _ => text,
         };
         let seen = item.range.overlaps(window) && rect.width() >= LEAST_LABEL;

@@ -28,7 +28,7 @@ pub(crate) const HEIGHTS: [u16; 5] = [60, 120, 240, 480, 960];
 
 /// The controls that show the raster and change its height.
 pub(crate) fn controls_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs) {
-    let hint = "One row per tile below the bars: what each tile does at each cycle.";
+    let hint = "One row per tile below the bars shows the activity of the tile at each cycle.";
     bar.checkbox("BSP", &mut prefs.tiles, hint);
     if !prefs.tiles {
         return;

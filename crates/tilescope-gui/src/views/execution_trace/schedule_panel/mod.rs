@@ -240,7 +240,7 @@ fn words(
                 turn.range.length()
             ));
         }
-        None => lines.push(format!("{} on IPU {} works on nothing", stage.name, stage.ipu)),
+        None => lines.push(format!("{} on IPU {} is idle", stage.name, stage.ipu)),
     }
     lines.push(place);
     if let Some(held) = cells.and_then(|cells| cells.held(at, cell.column)) {

@@ -169,7 +169,7 @@ impl AddressPanel {
                 self.tile_ui(ui, context, input, (shown, answer))
             }
             _ => {
-                hint_ui(ui, "No variable lies on this tile.");
+                hint_ui(ui, "No variable is on this tile.");
                 ChosenAddress::default()
             }
         });
@@ -322,10 +322,9 @@ fn missing(report: &Report) -> Option<&'static str> {
     let sentence = |part: &ReportPart| match part {
         ReportPart::Variables => "This report does not list its variables.",
         ReportPart::Addresses => {
-            "This report does not say at which addresses variables lie, so that nobody can tell what \
-             is free between them."
+            "This report does not record the addresses of variables, so free blocks are unknown."
         }
-        _ => "This report does not say in which steps of the program variables are live.",
+        _ => "This report does not record the steps in which variables are live.",
     };
     PARTS.iter().find(|part| !report.has(**part)).map(sentence)
 }
@@ -391,7 +390,7 @@ fn head_ui(
             ui.add_space(spacing::L);
             ui.weak("Highest address");
             let name: String = highest.name.chars().take(80).collect();
-            let hint = "Select it, and the step from which on it is live";
+            let hint = "Select it, and the first step in which it is live";
             if ui.link(name).on_hover_text(hint).clicked() {
                 let step = Some(timeline.life(highest).start);
                 chosen = ChosenAddress { step, add: false, variable: Some(highest.id) };
@@ -436,9 +435,9 @@ fn highest_words(
     let hole = match &highest.hole {
         Some(hole) => {
             let bytes = numbers.bytes(hole.bytes().0);
-            format!("the largest block below it that is free all that time has {bytes}")
+            format!("the largest block below it that stays free has {bytes}")
         }
-        None => "nothing below it is free all that time".to_owned(),
+        None => "no block below it stays free".to_owned(),
     };
     let over = match placed.addresses.end > timeline.capacity {
         true => ", beyond the memory of the tile",

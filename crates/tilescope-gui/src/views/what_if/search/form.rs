@@ -94,7 +94,7 @@ impl SearchForm {
         };
         match self.kind {
             SearchKind::Guided => {
-                weak(ui, "Tries what insights propose, and goes on from what gains.");
+                weak(ui, "Tests the proposals of Insights, and continues from those that gain.");
                 ui.horizontal_wrapped(|ui| {
                     if let Some(chosen) = choice_ui(ui, "Improve", &OBJECTIVES, self.objective) {
                         self.objective = chosen;
@@ -105,21 +105,21 @@ impl SearchForm {
                     ui.add(budget).on_hover_text(hint).accessible_name("Budget");
                     weak(ui, "simulations, or minutes: 10m");
                 });
-                weak(ui, "What must be true of the result, a condition a line");
+                weak(ui, "Constraints, one per line");
                 lines_ui(ui, &mut self.conditions, ("Conditions", CONDITIONS_HINT), 2);
-                weak(ui, "Keys that may change although they say what is computed, one a line");
+                weak(ui, "Also allow changes to (affects the result), one key per line");
                 lines_ui(
                     ui,
                     &mut self.free,
-                    ("Keys that are free", "for example model.batch_size"),
+                    ("Keys that may change", "for example model.batch_size"),
                     2,
                 );
             }
             SearchKind::Sweep => {
-                weak(ui, "Keys and the values that they take, a key a line");
+                weak(ui, "Keys and their values, one key per line");
                 let hint = "for example\noptions.num_io_tiles=32,64,128\noptions.gradient_accumulation=8..64:x2";
                 lines_ui(ui, &mut self.vary, ("Keys and values", hint), 3);
-                weak(ui, "Which points are simulated and shown, a condition a line");
+                weak(ui, "Only points that satisfy these conditions, one per line");
                 lines_ui(ui, &mut self.conditions, ("Conditions", CONDITIONS_HINT), 2);
             }
         }

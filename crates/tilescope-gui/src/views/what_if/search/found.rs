@@ -48,7 +48,7 @@ fn points_table(words: Vec<TableColumn>, points: Vec<(Vec<TableCell>, &Point, bo
         text "Time between" => ends(point, "seconds_per_sample", seconds), NINE_OF_TEN;
         number "Samples/s" => point.seconds_per_sample().map(rate);
         bytes "Memory" => point.figures().map(|figures| figures.fullest_tile_bytes),
-            "What the fullest tile needs.";
+            "Memory that the fullest tile needs.";
         text "Memory between" => ends(point, "memory", bytes), NINE_OF_TEN;
         number "IPUs" => point.figures().map(|figures| u64::from(figures.ipus));
         text "Outcome" => outcome(point, pareto_front);
@@ -65,7 +65,7 @@ fn outcome(point: &Point, pareto_front: bool) -> String {
 }
 
 /// The meaning of the bounds of a figure.
-const NINE_OF_TEN: &str = "Bounds of nine cases in ten; empty where they are not known.";
+const NINE_OF_TEN: &str = "90 % interval; empty if unknown.";
 
 /// The bounds of a figure of a point.
 fn ends(point: &Point, figure: &str, text: impl Fn(f64) -> String) -> Option<String> {
@@ -124,7 +124,7 @@ fn tune_table(answer: &TuneAnswer) -> DataTable {
         rows.push((words, &step.point, false));
     }
     for end in &answer.dead_ends {
-        let step = format!("In vain after {}", end.after);
+        let step = format!("No gain after {}", end.after);
         rows.push((words(step, changes_words(end.moved.changes.iter())), &end.point, false));
     }
     points_table(vec![TableColumn::text("Step"), TableColumn::text("Change")], rows)

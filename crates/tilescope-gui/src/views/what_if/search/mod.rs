@@ -282,15 +282,15 @@ impl SpecSearch {
 
     fn start_ui(&mut self, ui: &mut Ui, queries: SpecQueries) {
         ui.horizontal_wrapped(|ui| {
-            let hint = "Each point is simulated by a process of its own, and kept as it ends";
+            let hint = "A separate process simulates each point and saves its result";
             let start = ui.add_enabled(self.form.is_complete(), Button::new("Start search"));
             let start = start.on_hover_text(hint);
-            let start = start.on_disabled_hover_text("Type a key and its values first");
+            let start = start.on_disabled_hover_text("Enter a key and its values first");
             if start.clicked() {
                 self.start(ui.ctx(), queries);
             }
             let words = match self.stopped {
-                true => "Stopped. Starting again goes on from what is finished.",
+                true => "Stopped. Start again to continue from the finished results.",
                 false => "",
             };
             ui.weak(words);
@@ -308,7 +308,7 @@ impl SpecSearch {
             if ui.button("Stop search").clicked() {
                 self.stop();
             }
-            let words = "You can close this: the search goes on.";
+            let words = "You can close this panel: the search continues.";
             ui.weak(words);
         });
     }
@@ -323,13 +323,13 @@ impl SpecSearch {
         }
         if let (SearchOrigin::Report(_), true) = (&self.origin, self.found.is_some()) {
             let file = self.searched.place.with_extension("db");
-            let words = format!("What is finished is kept in {}", file.display());
+            let words = format!("Finished results are saved in {}", file.display());
             let words = RichText::new(words).weak().size(text_size::CAPTION);
             ui.add(Label::new(words).truncate().selectable(true))
                 .on_hover_text(file.display().to_string());
             if self.searched != self.begin {
-                let words =
-                    "The spec in What if has changed since: these are changes of the one before.";
+                let words = "The spec in What if has changed since. These results belong to the previous \
+                     spec.";
                 ui.label(RichText::new(words).color(palette.warning));
             }
         }
@@ -342,7 +342,7 @@ impl SpecSearch {
         let point = place.and_then(|at| found.point(at));
         let words = match point {
             Some(point) => point_words(point),
-            None => "Choose a point in a plot or in the table.".to_owned(),
+            None => "Select a point in a plot or in the table.".to_owned(),
         };
         let colour = if point.is_some() { palette.text } else { palette.weak_text };
         ui.add(Label::new(RichText::new(&words).color(colour)).truncate()).on_hover_text(&words);
@@ -353,7 +353,7 @@ impl SpecSearch {
                 ui.add_enabled(ready && text.is_some(), Button::new(words)).clicked()
             };
             let of_report = matches!(self.origin, SearchOrigin::Report(_));
-            if of_report && button(ui, "Take into What if", true) {
+            if of_report && button(ui, "Try in What if", true) {
                 commands.extend(text.clone().map(AppCommand::OpenWhatIfWithText));
                 commands.push(AppCommand::CloseSpecSearch);
             }

@@ -167,7 +167,7 @@ impl ParallelScene {
         let without = heights.iter().filter(|line| line.is_none()).count();
         if without > 0 {
             let count = grouped(without as u64);
-            note = format!("{count} points were refused or died and have no figures. ");
+            note = format!("{count} points failed and have no figures. ");
         }
         if left_out > 0 {
             let _ = write!(note, "{left_out} more keys vary and have no axis.");

@@ -140,7 +140,7 @@ pub(super) fn sweep_page_ui(
         let size = vec2(width, (width * SIZE.y / SIZE.x).min(SIZE.y));
         for figure in [&scene.lines, &scene.memory] {
             if figure.series.len() > Marker::ALL.len() {
-                let words = format!("{} lines are too many to be told apart.", figure.series.len());
+                let words = format!("{} lines are too many to distinguish.", figure.series.len());
                 ui.add_sized(vec2(size.x, text_size::BODY * 2.0), Label::new(words));
             } else if !figure.is_empty() {
                 clicked = sized_figure_ui(ui, figure, size, (chosen, &[])).or(clicked);
@@ -154,7 +154,7 @@ pub(super) fn sweep_page_ui(
     ui.add_space(spacing::S);
     let clicked = parallel_ui(ui, &scene.parallel, chosen).or(clicked);
     ui.add_space(spacing::S);
-    let words = "Nothing is better than these in time, memory and IPUs at once:";
+    let words = "No point is better than these in time, memory and IPUs at the same time:";
     ui.label(RichText::new(words).weak().size(text_size::SMALL));
     let front = scene.front.iter().filter_map(|at| Some(&answer.points.get(*at)?.point));
     for (number, point) in (1..).zip(front).take(MOST_NUMBERED) {

@@ -52,7 +52,7 @@ pub(super) fn tune_page_ui(
     chosen: Option<usize>,
 ) -> Option<usize> {
     let Some((figure, above)) = path_figure(answer) else {
-        ui.label("Nothing that was tried fits in memory.");
+        ui.label("No tested spec fits in memory.");
         return None;
     };
     let size = vec2(ui.available_width().min(WIDTH), HEIGHT);
@@ -116,11 +116,11 @@ fn steps_ui(ui: &mut Ui, answer: &TuneAnswer, others: usize, above: usize) {
         0 => String::new(),
         beyond => format!("; {} more would be above the plot", grouped(beyond as u64)),
     };
-    remark_ui(ui, format!("Crosses were tried in vain{beyond}."));
+    remark_ui(ui, format!("x: tested, no improvement{beyond}."));
     if others > 0 {
         let others = grouped(others as u64);
         let words = format!(
-            "{others} more points of the file are not shown: they gained less than a step, or are of \
+            "{others} more points of the file are not shown: they gained less, or belong to \
              another search. tilescope sweep --merge lists all."
         );
         remark_ui(ui, words);
