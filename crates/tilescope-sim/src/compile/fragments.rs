@@ -173,7 +173,11 @@ impl ProgramBuilder<'_> {
         let plan = self.plan;
         let node = &plan.graph.nodes[planned.id.0];
         let lowered = &plan.lowered_nodes[planned.id.0];
-        let (pass, name) = if planned.again { (TrainingPass::Backward, format!("{}/recompute", node.name)) } else { (node.pass, node.name.clone()) };
+        let (pass, name) = if planned.again {
+            (TrainingPass::Backward, format!("{}/recompute", node.name))
+        } else {
+            (node.pass, node.name.clone())
+        };
         let operation =
             self.operations.add_node(node, &name, (stage, pass), ipu, lowered.plan.clone());
         let first = self.tables.next_step();

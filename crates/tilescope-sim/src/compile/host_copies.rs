@@ -134,7 +134,10 @@ impl ProgramBuilder<'_> {
 
     /// The same bytes laid out on the I/O tiles, if the route uses them.
     fn on_io_tiles(&self, route: HostRoute, bytes: &TileRuns<Bytes>) -> Option<TileRuns<Bytes>> {
-        route.io_tiles.then(|| self.plan.io_mapping(bytes.total()))
+        if !route.io_tiles {
+            return None;
+        }
+        Some(self.plan.io_mapping(bytes.total()))
     }
 
     /// Converts, scales and moves an input to its place in the model, after the exchange that began
@@ -257,7 +260,11 @@ impl ProgramBuilder<'_> {
         let tensor = *tensor;
         let stage = copy.stage;
         let mid = copy.transfer;
-        let sent = if sum.is_empty() { BufferKey::Tensor(*buffer) } else { BufferKey::OutputSum { tensor, ipu: copy.ipu } };
+        let sent = if sum.is_empty() {
+            BufferKey::Tensor(*buffer)
+        } else {
+            BufferKey::OutputSum { tensor, ipu: copy.ipu }
+        };
         let host = BufferKey::HostOutput { tensor, stage };
         if copy.route.io_tiles {
             let io = BufferKey::IoTiles { tensor, stage };

@@ -205,7 +205,7 @@ impl OutlineFunctions {
             | FragmentItem::WaitForIo(_) => None,
         });
         let first = works.next()??;
-        works.all(|work| work == Some(first)).then_some(first)
+        if works.all(|work| work == Some(first)) { Some(first) } else { None }
     }
 }
 

@@ -60,7 +60,7 @@ pub(super) fn worth_padding_tokens(
             costs.iter().zip(&given).all(|(padded, given)| padded.is_zero() == given.is_zero());
         let cycles = given.iter().sum();
         let padded_cycles = costs.iter().sum();
-        is_whole.then_some(PaddedTokens { tokens, padded, cycles, padded_cycles })
+        if is_whole { Some(PaddedTokens { tokens, padded, cycles, padded_cycles }) } else { None }
     };
     let tried = [vector, 2 * vector].into_iter().filter_map(with);
     tried.min_by_key(|tried| tried.padded_cycles).filter(|best| best.gain() >= LEAST_GAIN)

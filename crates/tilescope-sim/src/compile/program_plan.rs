@@ -109,7 +109,11 @@ impl<'a> ProgramPlan<'a> {
     /// Bytes of a tensor that a replica keeps on each tile of an IPU, in the layout of the tensor
     /// or of its share.
     pub(super) fn bytes(&self, tensor: TensorId) -> TileRuns<Bytes> {
-        if self.sharding.splits(tensor) { self.share_bytes(tensor) } else { self.layout(tensor).bytes(self.dtype(tensor).bytes()) }
+        if self.sharding.splits(tensor) {
+            self.share_bytes(tensor)
+        } else {
+            self.layout(tensor).bytes(self.dtype(tensor).bytes())
+        }
     }
 
     /// Bytes of one of the memories of a tensor on each tile of an IPU.

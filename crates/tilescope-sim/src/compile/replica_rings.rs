@@ -137,7 +137,10 @@ impl<'a> ReplicaRings<'a> {
         let ranks = small(round.ranks);
         let spacing = small(spacing);
         let ring = ReplicaRing { order, links, ranks, spacing, clockwise, programs: Vec::new() };
-        fits.then_some(ring)
+        if !fits {
+            return None;
+        }
+        Some(ring)
     }
 
     /// Extends a round to the time that the links between replicas need for all their simultaneous
@@ -153,7 +156,13 @@ impl<'a> ReplicaRings<'a> {
         let shape = shape(self.plan.spec);
         let rate = *self.rates.entry((key(ring), places)).or_insert_with_key(|(_, places)| {
             let loads = ring.link_loads(shape, places).into_iter();
-            let left = loads.map(|(link, load)| if link.is_pair() { system.pair_bytes_per_cycle / load } else { system.ladder_bytes_per_cycle / load });
+            let left = loads.map(|(link, load)| {
+                if link.is_pair() {
+                    system.pair_bytes_per_cycle / load
+                } else {
+                    system.ladder_bytes_per_cycle / load
+                }
+            });
             left.fold(f64::INFINITY, f64::min)
         });
         CollectiveRound { bytes_per_cycle: round.bytes_per_cycle.min(rate), ..round }

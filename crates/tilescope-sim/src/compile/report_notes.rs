@@ -80,12 +80,13 @@ fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
             })
             .sum()
     };
-    (over > 0).then(|| {
-        format!(
-            "Warning: Out of memory: {over} tiles need more than they have, {} in all; the program was compiled but not run",
-            binary_bytes(bytes().0)
-        )
-    })
+    if over == 0 {
+        return None;
+    }
+    Some(format!(
+        "Warning: Out of memory: {over} tiles need more than they have, {} in all; the program was compiled but not run",
+        binary_bytes(bytes().0)
+    ))
 }
 
 /// A note on a changed machine, which nobody can buy.
@@ -93,13 +94,14 @@ fn changed_machine(spec: &Spec) -> Option<String> {
     let changes: Vec<String> =
         spec.machine_changes.iter().map(|change| change.text_with_inherited()).collect();
     let system = spec.target.system.name;
-    (!changes.is_empty()).then(|| {
-        format!(
-            "Warning: The machine is not a real one: it is {system} with {}; no measurement stands \
+    if changes.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Warning: The machine is not a real one: it is {system} with {}; no measurement stands \
              behind its figures",
-            changes.join(", ")
-        )
-    })
+        changes.join(", ")
+    ))
 }
 
 /// A note on constants that were fitted to a measurement.
@@ -110,12 +112,13 @@ fn calibrated(spec: &Spec) -> Option<String> {
         "" => "a measurement that the spec does not name",
         source => source,
     };
-    (!changes.is_empty()).then(|| {
-        format!(
-            "Calibrated: constants of the simulator were fitted to {to}: {}",
-            changes.join(", ")
-        )
-    })
+    if changes.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Calibrated: constants of the simulator were fitted to {to}: {}",
+        changes.join(", ")
+    ))
 }
 
 /// A note on operators of an imported graph that have a price but no model.
@@ -130,12 +133,13 @@ fn unknown_operators(imported: &ImportedModel) -> Option<String> {
             format!("{} ({nodes}{more})", operator.source)
         })
         .collect();
-    (!list.is_empty()).then(|| {
-        format!(
-            "Warning: Nodes that are not modelled are priced as one pass over their operands: {}",
-            list.join("; ")
-        )
-    })
+    if list.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Warning: Nodes that are not modelled are priced as one pass over their operands: {}",
+        list.join("; ")
+    ))
 }
 
 /// A note on the file of an imported model, and on the nodes that were folded or fused.
@@ -167,8 +171,10 @@ fn changed_file(spec: &Spec) -> Option<String> {
 fn ignored_annotations(imported: &ImportedModel) -> Option<String> {
     let list: Vec<String> =
         imported.ignored.iter().map(|(name, count)| format!("{name} ({count})")).collect();
-    (!list.is_empty())
-        .then(|| format!("Annotations of the file that change nothing here: {}", list.join(", ")))
+    if list.is_empty() {
+        return None;
+    }
+    Some(format!("Annotations of the file that change nothing here: {}", list.join(", ")))
 }
 
 /// A note on inputs that the model requests on I/O tiles if the program reserves none.
@@ -182,13 +188,14 @@ pub(super) fn inputs_without_io_tiles(spec: &Spec, graph: &ModelGraph) -> Option
     };
     let asking = graph.input_settings.iter().filter(|(_, settings)| asks(settings));
     let names: Vec<&str> = asking.map(|(tensor, _)| graph.tensor(*tensor).name.as_str()).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "Warning: The file asks for I/O tiles for {}; none are set aside: set \
+    if names.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Warning: The file asks for I/O tiles for {}; none are set aside: set \
              options.num_io_tiles",
-            names.join(", ")
-        )
-    })
+        names.join(", ")
+    ))
 }
 
 /// A note on the way in which samples are counted, if the file leaves that open.
@@ -257,26 +264,31 @@ fn whole_layers(spec: &Spec, serializes_a_layer: bool) -> Option<String> {
     let PoplibsOptions { serialize_matmul, serialize_matmul_factor: parts, .. } =
         spec.options.library;
     let asked = serialize_matmul != MatMulSerializationMode::None && !serializes_a_layer;
-    asked.then(|| {
-        format!(
-            "Warning: options.serialize_matmul cuts no linear layer: options.serialize_matmul_factor \
+    if !asked {
+        return None;
+    }
+    Some(format!(
+        "Warning: options.serialize_matmul cuts no linear layer: options.serialize_matmul_factor \
              = {parts} divides the size along that dimension of none; choose a factor that does"
-        )
-    })
+    ))
 }
 
 fn packs(spec: &Spec) -> Option<String> {
     let factor = spec.model.packing_factor;
-    (factor > 1.0)
-        .then(|| format!("A sample is a pack of {factor} sequences on average; rates count packs"))
+    if factor > 1.0 {
+        Some(format!("A sample is a pack of {factor} sequences on average; rates count packs"))
+    } else {
+        None
+    }
 }
 
 fn stale_weights(compiled: &CompiledProgram) -> Option<String> {
-    (compiled.schedule.update == WeightUpdateTiming::PerMicroBatch).then(|| {
-        "Warning: Weights are stale: without gradient accumulation a pipeline updates its weights while \
-         other micro-batches are in flight; set options.gradient_accumulation"
-            .to_string()
-    })
+    if compiled.schedule.update != WeightUpdateTiming::PerMicroBatch {
+        return None;
+    }
+    let note = "Warning: Weights are stale: without gradient accumulation a pipeline updates its weights \
+                while other micro-batches are in flight; set options.gradient_accumulation";
+    Some(note.to_owned())
 }
 
 /// A note on the activations that stages keep for their backward passes, and on the source of the
@@ -308,9 +320,10 @@ fn pipeline(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
         ),
         _ => String::new(),
     };
-    depths.iter().any(|depth| *depth > 1).then(|| {
-        format!("Activation FIFOs of the stages hold {} micro-batches{how}", words(depths))
-    })
+    if !depths.iter().any(|depth| *depth > 1) {
+        return None;
+    }
+    Some(format!("Activation FIFOs of the stages hold {} micro-batches{how}", words(depths)))
 }
 
 /// A note on activations that should leave the chip and do not.
@@ -327,17 +340,21 @@ fn activations_that_stay(compiled: &CompiledProgram, spec: &Spec) -> Option<Stri
                 .to_owned(),
         );
     }
-    schedule.one_by_one.then(|| {
-        format!(
-            "Activations of {} stay on the chip: its backward pass follows its forward pass at once, \
+    if !schedule.one_by_one {
+        return None;
+    }
+    Some(format!(
+        "Activations of {} stay on the chip: its backward pass follows its forward pass at once, \
              and would load what was just stored",
-            last.name
-        )
-    })
+        last.name
+    ))
 }
 
 fn sync_groups(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
-    (spec.target.ipus > 1).then(|| format!("Sync groups: {}", compiled.sync_groups.describe()))
+    if spec.target.ipus <= 1 {
+        return None;
+    }
+    Some(format!("Sync groups: {}", compiled.sync_groups.describe()))
 }
 
 fn replicas(spec: &Spec) -> Option<String> {
@@ -351,23 +368,25 @@ fn replicas(spec: &Spec) -> Option<String> {
         * u64::from(local);
     let offsets: Vec<String> =
         (0..instances).map(|instance| (instance * local).to_string()).collect();
-    (instances > 1).then(|| {
-        format!(
-            "{instances} instances of {local} replicas each, with {samples} samples a call; their global replica offsets are {}",
-            offsets.join(", ")
-        )
-    })
+    if instances <= 1 {
+        return None;
+    }
+    Some(format!(
+        "{instances} instances of {local} replicas each, with {samples} samples a call; their global replica offsets are {}",
+        offsets.join(", ")
+    ))
 }
 
 /// A note on the assumption about replicas that sync with the host independently.
 fn independent_replicas(spec: &Spec) -> Option<String> {
     let options = &spec.options;
-    (options.sync_replicas_independently && options.replication_factor > 1).then(|| {
-        "Each replica syncs with the host by itself and waits for its own data only; a sync is \
-         assumed to take as long as one of all replicas, which meet where they exchange data and at \
-         the end of a call"
-            .to_string()
-    })
+    if !options.sync_replicas_independently || options.replication_factor == 1 {
+        return None;
+    }
+    let note = "Each replica syncs with the host by itself and waits for its own data only; a sync is \
+                assumed to take as long as one of all replicas, which meet where they exchange data and \
+                at the end of a call";
+    Some(note.to_owned())
 }
 
 /// A note on the tensors that are sharded, and the number of replicas that share them.
@@ -397,9 +416,12 @@ fn replicated_sharding(spec: &Spec) -> Option<String> {
 
 fn shards(spec: &Spec) -> Option<String> {
     let shards = spec.options.tensor_parallel;
-    (shards > 1).then(|| {
-        format!("Linear layers are split over {shards} IPUs that work alike; the report shows one of them")
-    })
+    if shards <= 1 {
+        return None;
+    }
+    Some(format!(
+        "Linear layers are split over {shards} IPUs that work alike; the report shows one of them"
+    ))
 }
 
 fn row_shards(compiled: &CompiledProgram) -> Option<String> {
@@ -432,9 +454,10 @@ fn idle_ipus(compiled: &CompiledProgram) -> Option<String> {
 fn reserved_ipus(spec: &Spec) -> Option<String> {
     let used = spec.target.ipus * spec.options.tensor_parallel * spec.options.replication_factor;
     let reserved = spec.total_ipus();
-    (used < reserved).then(|| {
-        format!("{reserved} IPUs are reserved and {used} used: systems hand out powers of two")
-    })
+    if used >= reserved {
+        return None;
+    }
+    Some(format!("{reserved} IPUs are reserved and {used} used: systems hand out powers of two"))
 }
 
 /// A note on the phases that are split over the IPUs of their set.
@@ -452,21 +475,25 @@ fn phases(compiled: &CompiledProgram) -> Option<String> {
         placement.together()[(*steps).clone()].iter().any(|stages| stages.len() > 1)
     });
     let wide = if split.is_empty() { wide.count() } else { 0 };
-    (compiled.schedule.phased && ipus > 2).then(|| match split.len() {
-        _ if wide > 0 => format!(
-            "{wide} of {phases} phases run on several IPUs of their set at once, as the model puts \
+    if compiled.schedule.phased && ipus > 2 {
+        Some(match split.len() {
+            _ if wide > 0 => format!(
+                "{wide} of {phases} phases run on several IPUs of their set at once, as the model puts \
              their operations on them"
-        ),
-        0 => format!(
-            "None of the {phases} phases is split over the IPUs of its set: their activations would \
+            ),
+            0 => format!(
+                "None of the {phases} phases is split over the IPUs of its set: their activations would \
              cross for longer than their weights take to load"
-        ),
-        _ => format!(
-            "{} of {phases} phases have their linear layers split over the IPUs of their set: {}",
-            split.len(),
-            split.join(", ")
-        ),
-    })
+            ),
+            _ => format!(
+                "{} of {phases} phases have their linear layers split over the IPUs of their set: {}",
+                split.len(),
+                split.join(", ")
+            ),
+        })
+    } else {
+        None
+    }
 }
 
 fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
@@ -495,14 +522,13 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
 fn helper_threads(spec: &Spec) -> Option<String> {
     let options = &spec.options;
     let single = options.host.stream_callbacks_multi_thread_mode == MultiThreadMode::SingleThread;
-    (single && options.overlap_io != OverlapIo::None && spec.options.local_replicas() > 1).then(
-        || {
-            "Warning: With several replicas the host overlaps only with helper threads: set \
-         options.host.stream_callbacks_multi_thread_mode = collaborative and \
-         options.host.num_worker_threads = 6"
-                .to_string()
-        },
-    )
+    if !single || options.overlap_io == OverlapIo::None || options.local_replicas() == 1 {
+        return None;
+    }
+    let note = "Warning: With several replicas the host overlaps only with helper threads: set \
+                options.host.stream_callbacks_multi_thread_mode = collaborative and \
+                options.host.num_worker_threads = 6";
+    Some(note.to_owned())
 }
 
 /// Streams with more bytes than this for a micro-batch may fail to be allocated: one of 149,766,584
@@ -543,10 +569,12 @@ fn stream_buffers(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let local = u64::from(spec.options.local_replicas());
     let copies = compiled.compilation.programs.iter();
     let any = copies.filter(|program| program.kind == ProgramKind::StreamCopyMid).count() > 0;
-    (any && !inputs.is_zero() && depth > 1).then(|| {
+    if any && !inputs.is_zero() && depth > 1 {
         let bytes = binary_bytes((inputs * depth * local).0);
-        format!(
+        Some(format!(
             "Stream buffers of an instance take {bytes} of host memory at prefetch depth {depth}"
-        )
-    })
+        ))
+    } else {
+        None
+    }
 }

@@ -170,7 +170,11 @@ impl ProgramBuilder<'_> {
         let replicas = u64::from(self.plan.spec.options.replication_factor);
         let tiles = tiles.into_iter().map(|tile| {
             let code_bytes = replicas * code_bytes::global_code_bytes(&tile, target);
-            (tile != TileTraffic::default()).then_some(TileTraffic { code_bytes, ..tile })
+            if tile != TileTraffic::default() {
+                Some(TileTraffic { code_bytes, ..tile })
+            } else {
+                None
+            }
         });
         let tiles = TileRuns::from_tiles(TileId(0), tiles.collect::<Vec<_>>());
         self.tables.traffic(exchange, IpuId(0), tiles, MemoryCategory::GlobalExchangeCode);

@@ -177,7 +177,10 @@ impl Operator for BinaryOp {
 
     fn row_window(&self, inputs: &[TensorInfo]) -> Option<RowWindow> {
         let shape = broadcast_shape(inputs).ok()?;
-        (inputs[0].shape == shape).then_some(RowWindow::POINTWISE)
+        if inputs[0].shape != shape {
+            return None;
+        }
+        Some(RowWindow::POINTWISE)
     }
 
     fn unwinding(&self, inputs: &[TensorInfo], input: usize) -> Unwinding {
@@ -220,10 +223,12 @@ impl Operator for BinaryOp {
             // popops copies a repeated first operand to the layout of the result
             // (lib/popops/ElementWise.cpp, binaryOpGeneral).
             (false, full) => {
-                let layout = if full { lowering.layout_or_linear(node.inputs[1]) } else {
-                        let bytes = whole.dtype.bytes();
-                        TensorLayout::linear(whole.elements(), bytes, lowering.tiles)
-                    };
+                let layout = if full {
+                    lowering.layout_or_linear(node.inputs[1])
+                } else {
+                    let bytes = whole.dtype.bytes();
+                    TensorLayout::linear(whole.elements(), bytes, lowering.tiles)
+                };
                 let larger = (&whole, &layout);
                 lowering.repeat_tensor(&mut work, node.inputs[0], larger, &name);
                 if full {

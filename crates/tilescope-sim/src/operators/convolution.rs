@@ -174,7 +174,10 @@ impl Operator for ConvOp {
             ..ConvDimTransforms::default()
         };
         let kernel = *inputs.get(1)?.shape.get(2)?;
-        (*rows == plain).then_some(RowWindow { axis: Some(2), kernel, stride, before, behind })
+        if *rows != plain {
+            return None;
+        }
+        Some(RowWindow { axis: Some(2), kernel, stride, before, behind })
     }
 
     fn on_rows(&self, edges: FieldEdges) -> Option<Arc<dyn Operator>> {

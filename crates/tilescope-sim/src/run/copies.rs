@@ -43,7 +43,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     }
 
     fn host_reach(&self) -> SyncReach {
-        if self.spec.options.sync_replicas_independently { SyncReach::Replica } else { SyncReach::AllReplicas }
+        if self.spec.options.sync_replicas_independently {
+            SyncReach::Replica
+        } else {
+            SyncReach::AllReplicas
+        }
     }
 
     /// Syncs the I/O tiles of some IPUs while their compute tiles work.

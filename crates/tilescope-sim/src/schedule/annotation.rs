@@ -177,7 +177,11 @@ fn annotated_stages(spec: &Spec, graph: &ModelGraph) -> Result<Vec<Option<usize>
 fn unknown_name(spec: &Spec, graph: &ModelGraph, name: &str) -> SpecError {
     let operations = graph.nodes.iter().map(|node| node.name.as_str());
     let blocks = graph.blocks.iter().map(String::as_str);
-    let known: Vec<&str> = if name.contains('/') { operations.collect() } else { blocks.chain(operations.filter(|name| !name.contains('/'))).collect() };
+    let known: Vec<&str> = if name.contains('/') {
+        operations.collect()
+    } else {
+        blocks.chain(operations.filter(|name| !name.contains('/'))).collect()
+    };
     let problem = format!("the model has no block or operation {name:?}");
     spec.refuse(STAGES, problem).nearest(name, &known)
 }
@@ -194,7 +198,7 @@ fn fit(name: &str, block: &str, operation: &str) -> Option<NameFit> {
     } else if name == block {
         Some(NameFit::Block)
     } else if name.contains('*') {
-        matches_pattern(name, operation).then_some(NameFit::Pattern)
+        if matches_pattern(name, operation) { Some(NameFit::Pattern) } else { None }
     } else {
         operation.strip_prefix(name).filter(|rest| below(rest)).map(|_| NameFit::Above)
     }

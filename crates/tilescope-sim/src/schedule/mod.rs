@@ -169,7 +169,11 @@ impl ExecutionSchedule {
             iterations: options.device_iterations,
             slots: sharded_slots(placement.together(), micro_batches, training),
             micro_batches,
-            update: if training { WeightUpdateTiming::PerIteration } else { WeightUpdateTiming::Never },
+            update: if training {
+                WeightUpdateTiming::PerIteration
+            } else {
+                WeightUpdateTiming::Never
+            },
             copying: StageCopyTiming::AfterEachStep { stages: shards },
             stash_depths: vec![1; placement.stages.len()],
             phased: false,

@@ -94,7 +94,11 @@ impl StagePlacement {
         };
         for (position, stage) in stages.iter().enumerate() {
             let first = placed.stages.len();
-            let members = if phased && is_split(position) { phase_set(stage.ipu, spec.target.ipus, sets) } else { vec![stage.ipu] };
+            let members = if phased && is_split(position) {
+                phase_set(stage.ipu, spec.target.ipus, sets)
+            } else {
+                vec![stage.ipu]
+            };
             placed.stages.extend(members.into_iter().map(|ipu| PlacedStage {
                 name: stage.blocks.join("+"),
                 blocks: stage.blocks.clone(),
@@ -251,7 +255,7 @@ fn automatic_stages(spec: &Spec, graph: &ModelGraph) -> Vec<StageSpec> {
 fn phases(spec: &Spec) -> Option<usize> {
     let is_phased = spec.options.execution == ExecutionStrategy::Phased;
     let phases = spec.options.execution_phase_settings.phases;
-    (is_phased && phases > 0).then_some(phases as usize)
+    if is_phased && phases > 0 { Some(phases as usize) } else { None }
 }
 
 /// The number of stages that blocks are split into: one for each IPU, or one for each phase.
@@ -274,7 +278,13 @@ pub(crate) fn stages_of_split(
 ) -> Vec<StageSpec> {
     let phased = spec.options.execution == ExecutionStrategy::Phased;
     let sets = spec.options.execution_phase_settings.stages;
-    let ipu = |position: usize| if phased { phase_ipu(position, parts.len(), spec.target.ipus, sets) } else { IpuId::from_index(position) };
+    let ipu = |position: usize| {
+        if phased {
+            phase_ipu(position, parts.len(), spec.target.ipus, sets)
+        } else {
+            IpuId::from_index(position)
+        }
+    };
     let stage = |(position, part): (usize, &Range<usize>)| StageSpec {
         blocks: graph.blocks[part.clone()].to_vec(),
         ipu: ipu(position),

@@ -252,7 +252,7 @@ pub(super) fn changes(values: &CheckedSpecValues, rates: &SystemRates) -> Vec<Ma
             inherited,
             value,
         };
-        (inherited.to_bits() != value.to_bits()).then_some(change)
+        if inherited.to_bits() != value.to_bits() { Some(change) } else { None }
     };
     set(values).filter_map(change).collect()
 }

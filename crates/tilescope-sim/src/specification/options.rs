@@ -585,7 +585,11 @@ impl SpecOptions {
     /// The number of instances whose host is slower than the others. Zero if the slower ones are
     /// equally fast.
     pub(crate) fn slow_instances(&self) -> u32 {
-        if self.host.slower_instance_factor > 1.0 { self.host.slower_instances.min(self.num_instances) } else { 0 }
+        if self.host.slower_instance_factor > 1.0 {
+            self.host.slower_instances.min(self.num_instances)
+        } else {
+            0
+        }
     }
 
     /// The number of replicas that share a tensor.

@@ -145,10 +145,12 @@ impl WeightedLayer {
         update: impl Operator + 'static,
     ) -> Result<(), RowProblem> {
         let Self { x, w, y, axis, passes } = self;
-        let bias = if config.flag("bias", false)? { Some(self.add_bias(case)?) } else {
-                case.read(y);
-                None
-            };
+        let bias = if config.flag("bias", false)? {
+            Some(self.add_bias(case)?)
+        } else {
+            case.read(y);
+            None
+        };
         if !passes.needs_gradient() {
             return Ok(());
         }

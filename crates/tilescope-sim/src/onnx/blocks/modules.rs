@@ -20,11 +20,11 @@ pub(super) fn find(file: &OnnxGraph) -> Option<NodeBlocks> {
         .iter()
         .map(|path| {
             let inside = path.get(..depth.len())?;
-            (pattern(inside) == depth).then(|| inside.join("."))
+            if pattern(inside) == depth { Some(inside.join(".")) } else { None }
         })
         .collect();
     let blocks = in_data_order(file, &own);
-    (2..=MOST_BLOCKS).contains(&blocks.names.len()).then_some(blocks)
+    if (2..=MOST_BLOCKS).contains(&blocks.names.len()) { Some(blocks) } else { None }
 }
 
 /// The modules around a node, from the outside: `layer.3` is module 3 of the list `layer`.

@@ -54,10 +54,13 @@ fn inverted_mask(node: &mut NodeImport) -> Result<(), GraphError> {
 /// Clips to two constants, which are attributes before opset 11 and inputs from then on.
 fn clip(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
-    let bound = |node: &NodeImport, name: &str, input: usize, default: f64| if node
-        .value(input)
-        .is_some()
-    { Ok(node.known_scalar(input)) } else { node.float(name, default).map(Some) };
+    let bound = |node: &NodeImport, name: &str, input: usize, default: f64| {
+        if node.value(input).is_some() {
+            Ok(node.known_scalar(input))
+        } else {
+            node.float(name, default).map(Some)
+        }
+    };
     let low = bound(node, "min", 1, f64::from(f32::MIN))?;
     let high = bound(node, "max", 2, f64::from(f32::MAX))?;
     if let (Some(low), Some(high)) = (low, high) {

@@ -14,7 +14,11 @@ fn gather(node: &mut NodeImport) -> Result<(), GraphError> {
     let shape = node.shape(x);
     let axis = node.axis(node.int("axis", 0)?, shape.len())?;
     if let Some(range) = stretch(node, shape[axis]) {
-        let y = if range == (0..shape[axis]) { x } else { node.apply("", SliceOp { axis, range }, &[x])? };
+        let y = if range == (0..shape[axis]) {
+            x
+        } else {
+            node.apply("", SliceOp { axis, range }, &[x])?
+        };
         return node.set(0, y);
     }
     if let Some(indices) = known_places(node, shape[axis]) {
@@ -61,5 +65,5 @@ fn stretch(node: &NodeImport, size: u64) -> Option<std::ops::Range<u64>> {
     let consecutive = known.iter().zip(first..).all(|(index, at)| from_front(index) == at);
     let start = u64::try_from(first).ok()?;
     let end = start.checked_add(known.len() as u64)?;
-    (consecutive && end <= size).then_some(start..end)
+    if consecutive && end <= size { Some(start..end) } else { None }
 }

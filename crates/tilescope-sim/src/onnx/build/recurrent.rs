@@ -86,7 +86,11 @@ fn in_direction(
     backwards: bool,
 ) -> Result<TensorId, GraphError> {
     let steps = node.shape(x)[0];
-    if backwards { node.apply(part, TakeOp::stepped(0, steps.max(1) - 1, -1, steps), &[x]) } else { Ok(x) }
+    if backwards {
+        node.apply(part, TakeOp::stepped(0, steps.max(1) - 1, -1, steps), &[x])
+    } else {
+        Ok(x)
+    }
 }
 
 /// The part of a tensor that belongs to one direction.
@@ -143,10 +147,12 @@ fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
     let hidden = node.count("hidden_size")?;
     let sizes = LayerSizes { directions, input, hidden, units: 1 };
     let apart = if directions == 1 && node.is_own_weight(1) && node.is_own_weight(2) {
-            let [of_input, of_state] = [node.required(1)?, node.required(2)?];
-            let of_input = node.importer.tensor_stored_as(of_input, &[input, hidden])?;
-            Some([of_input, node.importer.tensor_stored_as(of_state, &[hidden, hidden])?])
-        } else { None };
+        let [of_input, of_state] = [node.required(1)?, node.required(2)?];
+        let of_input = node.importer.tensor_stored_as(of_input, &[input, hidden])?;
+        Some([of_input, node.importer.tensor_stored_as(of_state, &[hidden, hidden])?])
+    } else {
+        None
+    };
     let weights = if apart.is_none() { Some(sizes.weights(node)?) } else { None };
     let biases = sizes.biases(node)?;
     let initial = node.optional(5)?;

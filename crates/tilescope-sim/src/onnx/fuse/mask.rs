@@ -47,7 +47,7 @@ pub(super) fn find_inverted(graph: &GraphView, last: usize) -> Option<FusedNode>
             && graph.is_constant(by)
             && graph.scalar(by).is_some_and(|by| by < 0.0 && by.is_finite());
         let inputs = vec![graph.input(sub, 1)?, by];
-        fits.then(|| FusedNode::new("InvertedMask", inputs, vec![sub, last]))
+        if fits { Some(FusedNode::new("InvertedMask", inputs, vec![sub, last])) } else { None }
     })
 }
 

@@ -79,7 +79,11 @@ pub(super) fn fused<'a>(file: &'a OnnxGraph, annotations: &Annotations) -> Fused
         let fits = |found: FusedNode| {
             let free = found.nodes.iter().all(|at| !joined[*at]);
             let options = annotations.joined(&found.nodes, last)?;
-            (free && pattern::has_one_stage(file, &found.nodes)).then_some((found, options))
+            if free && pattern::has_one_stage(file, &found.nodes) {
+                Some((found, options))
+            } else {
+                None
+            }
         };
         let Some((found, options)) = found.and_then(fits) else { continue };
         found.nodes.iter().for_each(|at| joined[*at] = true);
