@@ -352,14 +352,15 @@ fn stream_copies(
         })
         .collect();
     let end = step(tables, ProgramKind::StreamCopyEnd, last);
-    let copy = |((_, bytes), mid): (&(String, TileRuns<Bytes>), ProgramId)| {
+    let mut made = Vec::new();
+    for ((_, bytes), transfer) in copies.iter().zip(mids) {
         let total = bytes.total();
-        HostStreamCopy {
+        made.push(HostStreamCopy {
             stage,
             ipu,
             sync,
             begin,
-            transfer: mid,
+            transfer,
             end,
             bytes_in: if to_ipu { total } else { Bytes::ZERO },
             bytes_out: if to_ipu { Bytes::ZERO } else { total },
@@ -368,7 +369,7 @@ fn stream_copies(
             tensor: None,
             tile_items: Vec::new(),
             sum_items: Vec::new(),
-        }
-    };
-    copies.iter().zip(mids).map(copy).collect()
+        });
+    }
+    made
 }

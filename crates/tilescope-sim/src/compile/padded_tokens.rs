@@ -49,7 +49,7 @@ pub(super) fn worth_padding_tokens(
         return None;
     }
     let given = block_costs(spec, graph, plans);
-    let with = |multiple: u64| {
+    let tried = [vector, 2 * vector].into_iter().filter_map(|multiple| {
         let padded = tokens.next_multiple_of(multiple);
         let mut spec = spec.clone();
         spec.model.sizes.insert(TOKENS, padded);
@@ -61,8 +61,7 @@ pub(super) fn worth_padding_tokens(
         let cycles = given.iter().sum();
         let padded_cycles = costs.iter().sum();
         if is_whole { Some(PaddedTokens { tokens, padded, cycles, padded_cycles }) } else { None }
-    };
-    let tried = [vector, 2 * vector].into_iter().filter_map(with);
+    });
     tried.min_by_key(|tried| tried.padded_cycles).filter(|best| best.gain() >= LEAST_GAIN)
 }
 

@@ -4,7 +4,7 @@ use super::padded_tokens::PaddedTokens;
 use super::plan_selection::PlanSelectionTrial;
 use super::{CompiledProgram, HostStreamCopy};
 use crate::cost_constants::IO_TILE_OVERHEAD;
-use crate::graph::{InputExchange, InputSettings, ModelGraph};
+use crate::graph::{InputExchange, ModelGraph};
 use crate::graph_lowering::WorthPadding;
 use crate::poplin::matmul::MatMulSerializationMode;
 use crate::poplin::planner::{PlanSelection, PoplibsOptions};
@@ -71,21 +71,17 @@ pub(super) fn notes(
 
 fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
     let over = compiled.tiles_out_of_memory();
-    let bytes = || -> Bytes {
-        let categories = compiled.compilation.tile_categories.iter();
-        categories
-            .map(|(range, parts)| {
-                let bytes = parts.iter().filter(|part| part.region == MemoryRegion::Overflowed);
-                u64::from(range.count()) * bytes.map(|part| part.bytes).sum::<Bytes>()
-            })
-            .sum()
-    };
     if over == 0 {
         return None;
     }
+    let mut bytes = Bytes::ZERO;
+    for (range, parts) in compiled.compilation.tile_categories.iter() {
+        let overflowed = parts.iter().filter(|part| part.region == MemoryRegion::Overflowed);
+        bytes += u64::from(range.count()) * overflowed.map(|part| part.bytes).sum::<Bytes>();
+    }
     Some(format!(
         "Warning: Out of memory: {over} tiles need more than they have, {} in all; the program was compiled but not run",
-        binary_bytes(bytes().0)
+        binary_bytes(bytes.0)
     ))
 }
 
@@ -182,12 +178,13 @@ pub(super) fn inputs_without_io_tiles(spec: &Spec, graph: &ModelGraph) -> Option
     if spec.options.num_io_tiles > 0 {
         return None;
     }
-    let asks = |settings: &InputSettings| {
+    let mut names = Vec::new();
+    for (tensor, settings) in &graph.input_settings {
         let overlaps = settings.exchange.is_some_and(|of| of != InputExchange::JustInTime);
-        overlaps || settings.io_tiles == Some(true)
-    };
-    let asking = graph.input_settings.iter().filter(|(_, settings)| asks(settings));
-    let names: Vec<&str> = asking.map(|(tensor, _)| graph.tensor(*tensor).name.as_str()).collect();
+        if overlaps || settings.io_tiles == Some(true) {
+            names.push(graph.tensor(*tensor).name.as_str());
+        }
+    }
     if names.is_empty() {
         return None;
     }
@@ -295,35 +292,35 @@ fn stale_weights(compiled: &CompiledProgram) -> Option<String> {
 /// number: one of two public accounts of the grouped schedule.
 fn pipeline(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let depths = &compiled.schedule.stash_depths;
-    let words = |depths: &[u64]| {
-        let depths: Vec<String> = depths.iter().map(u64::to_string).collect();
-        depths.join(", ")
-    };
+    if depths.iter().all(|depth| *depth <= 1) {
+        return None;
+    }
     let options = &spec.options;
-    let stages = depths.len();
-    let account = |convention| {
+    let count_by = |convention| {
+        let stages = depths.len();
         let schedule = options.pipeline_schedule;
         let timing = PipelineTiming::new(stages, schedule, convention, spec.model.training);
-        let depths: Vec<u64> = (0..stages).map(|stage| timing.stash_depth(stage)).collect();
-        words(&depths)
+        listed((0..stages).map(|stage| timing.stash_depth(stage)))
     };
     let how = match (options.pipeline_schedule, options.stash_convention) {
         (PipelineSchedule::Grouped, StashConvention::Popart) => format!(
             ", as PopART's sources count them: the last stage goes back at once. The memory guide \
              counts {}: set options.stash_convention = memory_guide",
-            account(StashConvention::MemoryGuide)
+            count_by(StashConvention::MemoryGuide)
         ),
         (PipelineSchedule::Grouped, StashConvention::MemoryGuide) => format!(
             ", as the memory guide counts them: the last stage keeps its micro-batch for two slots. \
              PopART's sources count {}",
-            account(StashConvention::Popart)
+            count_by(StashConvention::Popart)
         ),
         _ => String::new(),
     };
-    if !depths.iter().any(|depth| *depth > 1) {
-        return None;
-    }
-    Some(format!("Activation FIFOs of the stages hold {} micro-batches{how}", words(depths)))
+    let depths = listed(depths.iter().copied());
+    Some(format!("Activation FIFOs of the stages hold {depths} micro-batches{how}"))
+}
+
+fn listed(numbers: impl Iterator<Item = u64>) -> String {
+    numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// A note on activations that should leave the chip and do not.
@@ -502,14 +499,11 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
     if tiles == 0 {
         return None;
     }
-    let of_ipu = |ipu: IpuId| {
-        let copies = compiled.parts.host_inputs.iter().chain(&compiled.parts.host_outputs);
-        copies
-            .filter(|copy| copy.ipu == ipu)
-            .map(|copy| copy.bytes_in + copy.bytes_out)
-            .sum::<Bytes>()
-    };
-    let most = (0..target.ipus_per_replica).map(IpuId).map(of_ipu).max().unwrap_or_default();
+    let mut of_ipus: BTreeMap<IpuId, Bytes> = BTreeMap::new();
+    for copy in compiled.parts.host_inputs.iter().chain(&compiled.parts.host_outputs) {
+        *of_ipus.entry(copy.ipu).or_default() += copy.bytes_in + copy.bytes_out;
+    }
+    let most = of_ipus.into_values().max().unwrap_or_default();
     let needed = Bytes::from_f64((IO_TILE_OVERHEAD.ratio() * most.as_f64()).ceil());
     let rule = needed.next_multiple_of(target.bytes_per_tile) / target.bytes_per_tile;
     Some(format!(

@@ -120,7 +120,7 @@ fn tensor_variables(
                 category,
                 operation: None,
                 shape: ty.to_string(),
-                lifetime: (!always).then(|| life.span.clone()),
+                lifetime: if always { None } else { Some(life.span.clone()) },
                 place: lifetimes.place(tensor_buffer),
                 bytes: bytes.clone(),
             });

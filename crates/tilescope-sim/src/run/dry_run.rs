@@ -156,10 +156,16 @@ fn waits_for_loaders(
     let loads: Vec<f64> = loads.collect();
     let slowest = loads.iter().copied().fold(0.0, f64::max);
     let longest = host::wait_for_loader(host, call, slowest);
-    let wait = |load: f64| {
-        if load < slowest { host::wait_for_loader(host, call + longest, load) } else { longest }
-    };
-    loads.into_iter().map(wait).collect()
+    let mut waits = Vec::new();
+    for load in loads {
+        let faster = load < slowest;
+        waits.push(if faster {
+            host::wait_for_loader(host, call + longest, load)
+        } else {
+            longest
+        });
+    }
+    waits
 }
 
 /// The inputs of one host call.

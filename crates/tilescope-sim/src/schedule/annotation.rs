@@ -91,8 +91,10 @@ fn check_shared_weights(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError
     let mut readers: BTreeMap<TensorId, BlockId> = BTreeMap::new();
     let at_once = spec.model.training && spec.options.execution == ExecutionStrategy::Phased;
     for node in graph.nodes.iter().filter(|_| at_once) {
-        let is_weight = |id: &&TensorId| graph.tensor(**id).role == TensorRole::Parameter;
-        for weight in node.inputs.iter().filter(is_weight) {
+        for weight in &node.inputs {
+            if graph.tensor(*weight).role != TensorRole::Parameter {
+                continue;
+            }
             let first = *readers.entry(*weight).or_insert(node.block);
             let step = graph.phase_step(node.block).filter(|_| first != node.block);
             if step.is_some() && step == graph.phase_step(first) {
@@ -287,16 +289,19 @@ fn divide(graph: &mut ModelGraph, stage_of_node: &[usize], stages: &[StageSpec])
         tensor.block = block.unwrap_or(BlockId(0));
     }
     graph.blocks = blocks;
-    let of_stage = |(position, stage): (usize, &StageSpec)| StageSpec {
-        blocks: parts
-            .iter()
-            .zip(&graph.blocks)
-            .filter(|((of, _), _)| *of == position)
-            .map(|(_, name)| name.clone())
-            .collect(),
-        ipu: stage.ipu,
-    };
-    stages.iter().enumerate().map(of_stage).collect()
+    stages
+        .iter()
+        .enumerate()
+        .map(|(position, stage)| StageSpec {
+            blocks: parts
+                .iter()
+                .zip(&graph.blocks)
+                .filter(|((of, _), _)| *of == position)
+                .map(|(_, name)| name.clone())
+                .collect(),
+            ipu: stage.ipu,
+        })
+        .collect()
 }
 
 #[cfg(test)]

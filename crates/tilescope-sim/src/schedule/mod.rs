@@ -225,14 +225,15 @@ impl ExecutionSchedule {
             (true, specification::PipelineSchedule::Interleaved) => StageCopyTiming::EverySlot,
             _ => StageCopyTiming::AfterEachPass,
         };
-        let depth = |stage| if pipelined { form.stash_depth(stage) } else { 1 };
         Self {
             iterations,
             slots,
             micro_batches,
             update,
             copying,
-            stash_depths: (0..stages).map(depth).collect(),
+            stash_depths: (0..stages)
+                .map(|stage| if pipelined { form.stash_depth(stage) } else { 1 })
+                .collect(),
             phased,
             phase_slots,
             one_by_one: !pipelined,

@@ -275,15 +275,17 @@ fn interleaved_share(of: &MachineSpec, bytes: i64) -> u64 {
 pub(super) fn changes(values: &CheckedSpecValues) -> Vec<MachineChange> {
     let named = machine_of_name(values);
     let machine = MachineSpec::read(PREFIX, values);
-    let change = |constant: &MachineConstant| {
+    let mut changes = Vec::new();
+    for constant in CONSTANTS {
         let inherited = (constant.value)(&named);
         let value = (constant.value)(&machine);
-        let key = constant.key.to_owned();
-        let title = constant.title.to_owned();
-        let change = MachineChange { key, title, unit: constant.unit, inherited, value };
-        if inherited.to_bits() != value.to_bits() { Some(change) } else { None }
-    };
-    CONSTANTS.iter().filter_map(change).collect()
+        if inherited.to_bits() != value.to_bits() {
+            let key = constant.key.to_owned();
+            let title = constant.title.to_owned();
+            changes.push(MachineChange { key, title, unit: constant.unit, inherited, value });
+        }
+    }
+    changes
 }
 
 /// Rejects constants that no machine has together.

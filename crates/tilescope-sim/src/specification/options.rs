@@ -674,7 +674,8 @@ fn quoted(name: &str) -> String {
 /// Every key that applies with its value, for the options table of a report. Of the calibration,
 /// only keys that are set, because nothing else was fitted.
 fn effective(values: &CheckedSpecValues) -> Vec<(String, String)> {
-    let applies = |path: &&str| !path.starts_with(CALIBRATION_TABLE) || values.is_set(path);
-    let paths = keys::for_model(values.model).map(|key| &*key.path).filter(applies);
+    let paths = keys::for_model(values.model)
+        .map(|key| &*key.path)
+        .filter(|path| !path.starts_with(CALIBRATION_TABLE) || values.is_set(path));
     paths.chain(values.of_file()).map(|path| (path.to_string(), values.text(path))).collect()
 }

@@ -51,9 +51,15 @@ fn gather(node: &mut NodeImport) -> Result<(), GraphError> {
 /// Known indices of an axis, if they are few.
 fn known_places(node: &NodeImport, size: u64) -> Option<Vec<u64>> {
     let whole = i64::try_from(size).ok()?;
-    let place = |index: i64| u64::try_from(if index < 0 { index + whole } else { index }).ok();
-    let places: Option<Vec<u64>> = node.known_ints(1)?.into_iter().map(place).collect();
-    places.filter(|places| places.iter().all(|place| *place < size))
+    let mut places = Vec::new();
+    for index in node.known_ints(1)? {
+        let place = u64::try_from(if index < 0 { index + whole } else { index }).ok()?;
+        if place >= size {
+            return None;
+        }
+        places.push(place);
+    }
+    Some(places)
 }
 
 /// The range of an axis that known consecutive indices cover.

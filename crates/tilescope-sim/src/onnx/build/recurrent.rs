@@ -165,9 +165,10 @@ fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
             (Some(apart), _) => apart,
             (None, Some(weights)) => {
                 let own = own_part(node, "weights/direction", weights, place)?;
-                let rows = |range| SliceOp { axis: 0, range };
-                let of_input = node.apply("inputWeights", rows(0..input), &[own])?;
-                [of_input, node.apply("stateWeights", rows(input..sizes.rows()), &[own])?]
+                let of_input = SliceOp { axis: 0, range: 0..input };
+                let of_input = node.apply("inputWeights", of_input, &[own])?;
+                let of_state = SliceOp { axis: 0, range: input..sizes.rows() };
+                [of_input, node.apply("stateWeights", of_state, &[own])?]
             }
             (None, None) => return Err(node.refuse(ImportProblem::NoWeights)),
         };

@@ -41,7 +41,7 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
 fn by_erf(graph: &GraphView, argument: ValueId, x: ValueId) -> Option<Vec<usize>> {
     if let Some(div) = graph.only_maker(argument, "Div") {
         let fits = graph.input(div, 0)? == x && graph.is_about(graph.input(div, 1)?, SQRT_2);
-        return fits.then(|| vec![div]);
+        return if fits { Some(vec![div]) } else { None };
     }
     let product = scaled(graph, argument, FRAC_1_SQRT_2)?;
     if product.factors == [x] { Some(product.nodes) } else { None }

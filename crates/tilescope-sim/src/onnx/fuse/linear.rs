@@ -17,7 +17,7 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
         "MatMul" => {
             let linear = product_with_weights(graph, last)?;
             // A product without bias and transposition is not a fused node.
-            (linear.node.nodes.len() > 1).then_some(linear.node)
+            if linear.node.nodes.len() > 1 { Some(linear.node) } else { None }
         }
         _ => None,
     }

@@ -206,7 +206,9 @@ fn wanted_shapes(values: &NarrowValues) -> Vec<Option<Vec<u64>>> {
                         if needed { dims[axis] } else { narrow[axis] }
                     })
                     .collect();
-                shapes[at] = (own != *dims).then_some(own);
+                if own != *dims {
+                    shapes[at] = Some(own);
+                }
             }
         }
         if !repeats(node) || node.op == "Expand" {

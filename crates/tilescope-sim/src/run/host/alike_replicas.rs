@@ -143,10 +143,11 @@ pub(crate) fn replica_waits(spec: &Spec, totals: &[WaitTotals]) -> Vec<ReplicaWa
     if classes.len() < 2 {
         return Vec::new();
     }
-    let wait = |of: ClassMembers| {
+    let mut waits = Vec::new();
+    for of in members(spec, &classes) {
         let total = totals.get(of.class).copied().unwrap_or_default();
         let (least, most) = total.behind.unwrap_or_default();
-        ReplicaWait {
+        waits.push(ReplicaWait {
             first_replica: of.replicas.start,
             replicas: of.replicas.end - of.replicas.start,
             instance: of.instance,
@@ -154,9 +155,9 @@ pub(crate) fn replica_waits(spec: &Spec, totals: &[WaitTotals]) -> Vec<ReplicaWa
             host: total.host,
             others: total.others,
             behind: CycleRange::new(least, most),
-        }
-    };
-    members(spec, &classes).into_iter().map(wait).collect()
+        });
+    }
+    waits
 }
 
 /// Returns the classes of replicas with the reason for their differences. Empty if all replicas are
