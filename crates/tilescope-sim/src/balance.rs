@@ -63,17 +63,17 @@ pub fn balance(spec: &Spec) -> Result<BalancedSplit, CompileError> {
     }
     let (search, program) = fastest_program(&source)?;
     let costs = block_costs(&program, &source.graph);
-    let peers = program.placement.peers().iter();
-    let of_stage = |peers: &Range<usize>| {
-        let blocks = 0..source.graph.blocks.len();
-        let own = blocks.filter(|block| program.placement.runs(peers.start, BlockId(*block)));
-        let own: Vec<usize> = own.collect();
-        BalancedStage {
-            blocks: own.iter().map(|block| source.graph.blocks[*block].clone()).collect(),
-            cycles: own.iter().map(|block| costs[*block]).sum(),
+    let mut stages: Vec<BalancedStage> = Vec::new();
+    for peers in program.placement.peers() {
+        let mut stage = BalancedStage { blocks: Vec::new(), cycles: Cycles::ZERO };
+        for (block, name) in source.graph.blocks.iter().enumerate() {
+            if program.placement.runs(peers.start, BlockId(block)) {
+                stage.blocks.push(name.clone());
+                stage.cycles += costs[block];
+            }
         }
-    };
-    let stages: Vec<BalancedStage> = peers.map(of_stage).collect();
+        stages.push(stage);
+    }
     let written = source.stages.iter().map(|stage| &stage.blocks);
     let is_written = written.eq(stages.iter().map(|stage| &stage.blocks));
     Ok(BalancedSplit { stages, is_written, tried: search.tried.len() })
@@ -173,12 +173,8 @@ impl SplitSearch {
             let before = best.cycles;
             let costs = best.block_costs.clone();
             let balanced = split_balanced(&costs, stages);
-            let longest = |parts: &Vec<Range<usize>>| -> Cycles {
-                let of_part = |part: &Range<usize>| costs[part.clone()].iter().sum::<Cycles>();
-                parts.iter().map(of_part).max().unwrap_or_default()
-            };
             let mut around = [neighbours(&balanced), neighbours(&best.parts)].concat();
-            around.sort_by_key(longest);
+            around.sort_by_key(|parts| longest_part(parts, &costs));
             around.retain(|parts| search.tried.iter().all(|tried| tried.parts != *parts));
             around.truncate(NEIGHBOURS);
             for parts in std::iter::once(balanced).chain(around) {
@@ -226,19 +222,28 @@ impl SplitSearch {
     }
 }
 
+/// The cycles of the longest part of a split, from the costs of its blocks.
+fn longest_part(parts: &[Range<usize>], costs: &[Cycles]) -> Cycles {
+    parts.iter().map(|part| costs[part.clone()].iter().sum()).max().unwrap_or_default()
+}
+
 /// Returns the splits that have one cut moved by one block, forward or back.
 fn neighbours(parts: &[Range<usize>]) -> Vec<Vec<Range<usize>>> {
     let mut found = Vec::new();
     for cut in 1..parts.len() {
         let before = &parts[cut - 1];
         let behind = &parts[cut];
-        let places = [
-            (before.len() > 1).then(|| before.end - 1),
-            (behind.len() > 1).then(|| before.end + 1),
-        ];
-        for place in places.into_iter().flatten() {
+        let mut places = Vec::new();
+        if before.len() > 1 {
+            places.push(before.end - 1);
+        }
+        if behind.len() > 1 {
+            places.push(before.end + 1);
+        }
+        for place in places {
             let mut moved = parts.to_vec();
-            (moved[cut - 1].end, moved[cut].start) = (place, place);
+            moved[cut - 1].end = place;
+            moved[cut].start = place;
             found.push(moved);
         }
     }

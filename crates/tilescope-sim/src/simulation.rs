@@ -121,7 +121,7 @@ impl<'a> Simulation<'a> {
         }
         let mut compiled = compile(spec)?;
         let fits = compiled.tiles_out_of_memory() == 0;
-        let run = fits.then(|| run::dry_run(&compiled, spec));
+        let run = if fits { Some(run::dry_run(&compiled, spec)) } else { None };
         allowed(run.as_ref().map_or(0, |run| run.trace_bars))?;
         if let Some(run) = &run {
             compiled.compilation.host = run.host.clone();

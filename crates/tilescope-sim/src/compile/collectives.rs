@@ -53,11 +53,11 @@ impl ProgramBuilder<'_> {
         let whole = node.outputs[0];
         let name = self.plan.name(whole);
         let values = self.plan.values(whole);
-        let half = |kind: &CollectiveKind| {
+        let mut items = Vec::new();
+        for kind in halves {
             let over = CollectiveOver { ranks, group: None };
-            self.collective_over(over, *kind, name, values, operation, ipu)
-        };
-        let items: Vec<FragmentItem> = halves.iter().flat_map(half).collect();
+            items.extend(self.collective_over(over, *kind, name, values, operation, ipu));
+        }
         if set.is_some() { join_set(items) } else { items }
     }
 
@@ -269,10 +269,10 @@ impl ProgramBuilder<'_> {
         operation: OperationId,
         ipu: IpuId,
     ) -> Option<(Vec<FragmentItem>, OperationWork)> {
-        let is_split = |of: &TensorId| {
-            self.plan.sharding.splits(*of) && self.plan.role(*of) == TensorRole::Accumulator
-        };
-        if !node.inputs.first().is_some_and(is_split) {
+        let accumulator = *node.inputs.first()?;
+        if self.plan.role(accumulator) != TensorRole::Accumulator
+            || !self.plan.sharding.splits(accumulator)
+        {
             return None;
         }
         let gradient = *node.inputs.get(1)?;

@@ -118,12 +118,15 @@ impl ProgramBuilder<'_> {
             remote_loads = std::mem::take(&mut items);
         }
         if self.plan.spec.options.execution_phase_settings.stages == 1 {
-            let is_stream = |item: &FragmentItem| matches!(item, FragmentItem::IoStream { .. });
-            (io_loads, remote_loads) = remote_loads.into_iter().partition(is_stream);
+            (io_loads, remote_loads) = remote_loads
+                .into_iter()
+                .partition(|item| matches!(item, FragmentItem::IoStream { .. }));
         }
-        let by_io_tiles = |tensor: &TensorId| self.plan.uses_io_tiles(*tensor);
-        let (on_io, direct): (Vec<TensorId>, Vec<TensorId>) =
-            fragment.state_loads.iter().copied().partition(by_io_tiles);
+        let (on_io, direct): (Vec<TensorId>, Vec<TensorId>) = fragment
+            .state_loads
+            .iter()
+            .copied()
+            .partition(|tensor| self.plan.uses_io_tiles(*tensor));
         items.extend(self.remote_tensor_copies(&direct, ipu, true));
         let fetched = self.fetch_by_io_tiles(&on_io, ipu);
         items.extend(fetched.iter().map(|fetch| fetch.stream.clone()));
@@ -173,7 +176,11 @@ impl ProgramBuilder<'_> {
         let plan = self.plan;
         let node = &plan.graph.nodes[planned.id.0];
         let lowered = &plan.lowered_nodes[planned.id.0];
-        let (pass, name) = if planned.again { (TrainingPass::Backward, format!("{}/recompute", node.name)) } else { (node.pass, node.name.clone()) };
+        let (pass, name) = if planned.again {
+            (TrainingPass::Backward, format!("{}/recompute", node.name))
+        } else {
+            (node.pass, node.name.clone())
+        };
         let operation =
             self.operations.add_node(node, &name, (stage, pass), ipu, lowered.plan.clone());
         let first = self.tables.next_step();

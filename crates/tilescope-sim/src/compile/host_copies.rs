@@ -134,7 +134,10 @@ impl ProgramBuilder<'_> {
 
     /// The same bytes laid out on the I/O tiles, if the route uses them.
     fn on_io_tiles(&self, route: HostRoute, bytes: &TileRuns<Bytes>) -> Option<TileRuns<Bytes>> {
-        route.io_tiles.then(|| self.plan.io_mapping(bytes.total()))
+        if !route.io_tiles {
+            return None;
+        }
+        Some(self.plan.io_mapping(bytes.total()))
     }
 
     /// Converts, scales and moves an input to its place in the model, after the exchange that began
@@ -257,7 +260,11 @@ impl ProgramBuilder<'_> {
         let tensor = *tensor;
         let stage = copy.stage;
         let mid = copy.transfer;
-        let sent = if sum.is_empty() { BufferKey::Tensor(*buffer) } else { BufferKey::OutputSum { tensor, ipu: copy.ipu } };
+        let sent = if sum.is_empty() {
+            BufferKey::Tensor(*buffer)
+        } else {
+            BufferKey::OutputSum { tensor, ipu: copy.ipu }
+        };
         let host = BufferKey::HostOutput { tensor, stage };
         if copy.route.io_tiles {
             let io = BufferKey::IoTiles { tensor, stage };
@@ -345,14 +352,15 @@ fn stream_copies(
         })
         .collect();
     let end = step(tables, ProgramKind::StreamCopyEnd, last);
-    let copy = |((_, bytes), mid): (&(String, TileRuns<Bytes>), ProgramId)| {
+    let mut made = Vec::new();
+    for ((_, bytes), transfer) in copies.iter().zip(mids) {
         let total = bytes.total();
-        HostStreamCopy {
+        made.push(HostStreamCopy {
             stage,
             ipu,
             sync,
             begin,
-            transfer: mid,
+            transfer,
             end,
             bytes_in: if to_ipu { total } else { Bytes::ZERO },
             bytes_out: if to_ipu { Bytes::ZERO } else { total },
@@ -361,7 +369,7 @@ fn stream_copies(
             tensor: None,
             tile_items: Vec::new(),
             sum_items: Vec::new(),
-        }
-    };
-    copies.iter().zip(mids).map(copy).collect()
+        });
+    }
+    made
 }

@@ -561,7 +561,10 @@ fn action_costs(system: &SystemCosts) -> Vec<ActionCost> {
 
 /// Batching of a model that works on batches. `None` for a model without inputs.
 fn batching(spec: &Spec) -> Option<BatchingConfig> {
-    spec.model.definition.batched.then_some(BatchingConfig {
+    if !spec.model.definition.batched {
+        return None;
+    }
+    Some(BatchingConfig {
         micro_batch: spec.model.batch_size,
         gradient_accumulation: spec.options.gradient_accumulation,
         replicas: u64::from(spec.options.replication_factor),

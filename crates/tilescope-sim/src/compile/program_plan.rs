@@ -109,7 +109,11 @@ impl<'a> ProgramPlan<'a> {
     /// Bytes of a tensor that a replica keeps on each tile of an IPU, in the layout of the tensor
     /// or of its share.
     pub(super) fn bytes(&self, tensor: TensorId) -> TileRuns<Bytes> {
-        if self.sharding.splits(tensor) { self.share_bytes(tensor) } else { self.layout(tensor).bytes(self.dtype(tensor).bytes()) }
+        if self.sharding.splits(tensor) {
+            self.share_bytes(tensor)
+        } else {
+            self.layout(tensor).bytes(self.dtype(tensor).bytes())
+        }
     }
 
     /// Bytes of one of the memories of a tensor on each tile of an IPU.
@@ -140,11 +144,12 @@ impl<'a> ProgramPlan<'a> {
 
     /// Lowers a node on the shares of its operands.
     pub(super) fn on_share(&self, node: &GraphNode) -> Option<LoweredOperation> {
-        let share = |id: &TensorId| {
+        let mut tensors = Vec::new();
+        for id in &node.inputs {
             let whole = self.graph.tensor(*id);
-            Tensor { ty: self.sharding.share(&whole.ty), block: BlockId(0), ..whole.clone() }
-        };
-        let tensors: Vec<Tensor> = node.inputs.iter().map(share).collect();
+            let ty = self.sharding.share(&whole.ty);
+            tensors.push(Tensor { ty, block: BlockId(0), ..whole.clone() });
+        }
         let inputs: Vec<TensorId> = (0..tensors.len()).map(TensorId).collect();
         let operands = NodeOperands { inputs: &inputs, ..node.operands() };
         let LoweringContext { machine, planning, plans, .. } = self.lowering;

@@ -182,7 +182,11 @@ impl ProgramTables {
         let mut steps = Vec::new();
         // Equal works of one IPU share code and vertices. A call costs a step.
         let is_outlined = self.outlining && !work.items.is_empty();
-        let code = if is_outlined { self.outline(ipu).add(fingerprint(&work.items)) } else { OutlineReuse::FirstUse };
+        let code = if is_outlined {
+            self.outline(ipu).add(fingerprint(&work.items))
+        } else {
+            OutlineReuse::FirstUse
+        };
         if code == OutlineReuse::NewCall {
             self.call_code(ipu, work);
         }
@@ -274,7 +278,10 @@ impl ProgramTables {
         bytes: Bytes,
     ) -> Option<TileRuns<Bytes>> {
         let is_generated = self.kind == TargetKind::Ipu && !self.shared_code && !tiles.is_empty();
-        is_generated.then(|| tiles.map(|_| bytes).shifted(self.tiles_before(ipu)))
+        if !is_generated {
+            return None;
+        }
+        Some(tiles.map(|_| bytes).shifted(self.tiles_before(ipu)))
     }
 
     /// Adds code or state of a program on one tile, unless the program shares the code of another.
@@ -380,7 +387,8 @@ impl ProgramTables {
         tiles: &TileRuns<Bytes>,
     ) -> ProgramId {
         let print = fingerprint(&(program.kind as u8, tiles));
-        let code = if self.outlining { self.outline(cost.ipu).add(print) } else { OutlineReuse::FirstUse };
+        let code =
+            if self.outlining { self.outline(cost.ipu).add(print) } else { OutlineReuse::FirstUse };
         debug_assert!(
             cost.fastest_tile_cycles <= cost.cycles,
             "{}: the slowest tile is not slower",

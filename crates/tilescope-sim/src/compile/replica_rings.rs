@@ -49,15 +49,18 @@ impl<'a> ReplicaRings<'a> {
     /// Returns all rings, and the peak bandwidth of the links that they use.
     pub(super) fn into_rings(self) -> (Vec<ReplicaRing>, Vec<Bandwidth>) {
         let system = &self.plan.system;
-        let ring = |((order, links, ranks, spacing, both), programs)| ReplicaRing {
-            order,
-            links,
-            ranks,
-            spacing,
-            clockwise: if both { 0.5 } else { 1.0 },
-            programs,
-        };
-        let rings: Vec<ReplicaRing> = self.programs.into_iter().map(ring).collect();
+        let rings: Vec<ReplicaRing> = self
+            .programs
+            .into_iter()
+            .map(|((order, links, ranks, spacing, both), programs)| ReplicaRing {
+                order,
+                links,
+                ranks,
+                spacing,
+                clockwise: if both { 0.5 } else { 1.0 },
+                programs,
+            })
+            .collect();
         let most = [
             (MachineInterface::LadderLinks, system.ladder_bytes_per_cycle),
             (MachineInterface::PairLinks, system.pair_bytes_per_cycle),
@@ -108,7 +111,6 @@ impl<'a> ReplicaRings<'a> {
             CollectiveGroup::Rows => return None,
         };
         let spacing = spacing * round.spacing;
-        let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let ipus = u64::from(shape(self.plan.spec).ipus_per_replica);
         // True if neighbours of a ring are neighbouring IPUs.
         let single = ipus * spacing == 1;
@@ -134,10 +136,13 @@ impl<'a> ReplicaRings<'a> {
         };
         let all = round.ranks.saturating_mul(spacing);
         let fits = u64::from(shape(self.plan.spec).replicas).is_multiple_of(all.max(1));
-        let ranks = small(round.ranks);
-        let spacing = small(spacing);
+        let ranks = u32::try_from(round.ranks).unwrap_or(u32::MAX);
+        let spacing = u32::try_from(spacing).unwrap_or(u32::MAX);
         let ring = ReplicaRing { order, links, ranks, spacing, clockwise, programs: Vec::new() };
-        fits.then_some(ring)
+        if !fits {
+            return None;
+        }
+        Some(ring)
     }
 
     /// Extends a round to the time that the links between replicas need for all their simultaneous
@@ -153,7 +158,13 @@ impl<'a> ReplicaRings<'a> {
         let shape = shape(self.plan.spec);
         let rate = *self.rates.entry((key(ring), places)).or_insert_with_key(|(_, places)| {
             let loads = ring.link_loads(shape, places).into_iter();
-            let left = loads.map(|(link, load)| if link.is_pair() { system.pair_bytes_per_cycle / load } else { system.ladder_bytes_per_cycle / load });
+            let left = loads.map(|(link, load)| {
+                if link.is_pair() {
+                    system.pair_bytes_per_cycle / load
+                } else {
+                    system.ladder_bytes_per_cycle / load
+                }
+            });
             left.fold(f64::INFINITY, f64::min)
         });
         CollectiveRound { bytes_per_cycle: round.bytes_per_cycle.min(rate), ..round }

@@ -20,7 +20,7 @@ use super::replica_rings::CollectiveGroup;
 use super::tensor_analysis::TensorBuffer;
 use crate::graph::GraphNode;
 use crate::operators::{Optimizer, ReplicaSum};
-use crate::poplar::work::{OperationWork, OperationWorkItem};
+use crate::poplar::work::OperationWork;
 use crate::popops::collective::{self, CollectiveKind};
 use crate::popops::elementwise;
 use crate::shape::{DType, TensorId, TensorRole};
@@ -166,8 +166,8 @@ impl ProgramBuilder<'_> {
         updates: &[ParameterUpdate],
         ipu: IpuId,
     ) -> OperationId {
-        let gradient = |update: &ParameterUpdate| self.update_buffer(update, update.gradient());
-        let gradients: Vec<TensorBuffer> = updates.iter().map(gradient).collect();
+        let gradients: Vec<TensorBuffer> =
+            updates.iter().map(|update| self.update_buffer(update, update.gradient())).collect();
         self.collective_operation(name, TrainingPass::Update, &gradients, ipu)
     }
 
@@ -382,18 +382,16 @@ impl ProgramBuilder<'_> {
             return self.tables.work(Some(operation), name, ipu, work);
         };
         let (before, behind) = work.items.split_at(sum.after);
-        let part = |items: &[OperationWorkItem]| OperationWork {
-            items: items.to_vec(),
-            temporaries: Vec::new(),
-        };
-        let mut emitted = self.tables.work(Some(operation), name, ipu, &part(before));
+        let before = OperationWork { items: before.to_vec(), temporaries: Vec::new() };
+        let mut emitted = self.tables.work(Some(operation), name, ipu, &before);
         for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
             let over = CollectiveGroup::Domain;
             let name = format!("{name}/norms");
             let values = (sum.dtype, &sum.elements);
             emitted.items.extend(self.collective(kind, over, &name, values, operation, ipu));
         }
-        let rest = self.tables.work(Some(operation), name, ipu, &part(behind));
+        let behind = OperationWork { items: behind.to_vec(), temporaries: Vec::new() };
+        let rest = self.tables.work(Some(operation), name, ipu, &behind);
         emitted.items.extend(rest.items);
         emitted.steps.extend(rest.steps);
         emitted.shares_code &= rest.shares_code;

@@ -152,7 +152,10 @@ fn operator_of(kind: &str) -> &str {
 /// is far from everything that was measured of the kind.
 pub(crate) fn own_basis(kind: &str, extent: OperationExtent) -> Option<CostBasis> {
     let measured = residuals(group_of_kind(kind)?)?.measured;
-    (!measured.is_near(extent)).then_some(CostBasis::Formula)
+    if measured.is_near(extent) {
+        return None;
+    }
+    Some(CostBasis::Formula)
 }
 
 /// The band of an operator.

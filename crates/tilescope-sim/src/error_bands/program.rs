@@ -99,22 +99,24 @@ fn half_width(rows: &[PublishedResidual]) -> f64 {
 
 /// The variance of the common error with the maximum likelihood.
 fn common_variance(rows: &[PublishedResidual]) -> f64 {
-    // The slope of the likelihood. It falls from above 0 to below 0 if there is such a variance.
-    let slope = |variance: f64| -> f64 {
-        let terms = rows.iter().map(|row| {
-            let own = variance + row.deviation * row.deviation;
-            row.weight(variance) * (row.error * row.error - own)
-        });
-        terms.sum()
-    };
     let most = rows.iter().map(|row| row.error * row.error).fold(0.0, f64::max);
     let mut low = 0.0;
     let mut high = most;
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
-        if slope(middle) > 0.0 { low = middle } else { high = middle }
+        if likelihood_slope(rows, middle) > 0.0 { low = middle } else { high = middle }
     }
     (low + high) / 2.0
+}
+
+/// The slope of the likelihood of a variance. It falls from above 0 to below 0 at the maximum.
+fn likelihood_slope(rows: &[PublishedResidual], variance: f64) -> f64 {
+    let mut slope = 0.0;
+    for row in rows {
+        let own = variance + row.deviation * row.deviation;
+        slope += row.weight(variance) * (row.error * row.error - own);
+    }
+    slope
 }
 
 /// The value below which 19 of 20 of Student's distribution with `freedom` degrees of freedom lie,

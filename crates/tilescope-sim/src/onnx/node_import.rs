@@ -60,8 +60,8 @@ impl<'a> NodeImport<'_, 'a> {
 
     /// True if training needs the gradient of an input.
     pub(super) fn is_trained(&self, input: usize) -> bool {
-        let trained = |value: ValueId| self.importer.trained.get(value.index()) == Some(&true);
-        self.value(input).is_some_and(trained)
+        self.value(input)
+            .is_some_and(|value| self.importer.trained.get(value.index()) == Some(&true))
     }
 
     /// The type of a tensor.

@@ -197,7 +197,11 @@ fn pattern_models() -> Vec<(&'static str, OnnxFileBuilder)> {
         let text = parts
             .iter()
             .fold(body.to_owned(), |text, (part, body): &(&str, String)| text.replace(part, body));
-        if name.starts_with('$') { parts.push((name, text)) } else { models.push((name, onnx_text::model(&text))) }
+        if name.starts_with('$') {
+            parts.push((name, text))
+        } else {
+            models.push((name, onnx_text::model(&text)))
+        }
     }
     models
 }

@@ -70,13 +70,6 @@ impl ConvOp {
     /// The planner's view of the convolution, with sizes of `x` and `w` that [`Operator::infer`]
     /// has checked.
     pub(crate) fn params(&self, x: &TensorInfo, w: &TensorInfo) -> ConvParams {
-        let along = |(axis, window): (usize, &ConvDimTransforms)| FieldDim {
-            input: x.shape[2 + axis],
-            kernel: w.shape[2 + axis],
-            input_transform: window.input,
-            kernel_transform: window.kernel,
-            output_transform: window.output,
-        };
         ConvParams {
             input_type: x.dtype,
             output_type: self.output.unwrap_or(x.dtype),
@@ -84,7 +77,18 @@ impl ConvOp {
             conv_groups: self.groups,
             in_channels: x.shape[1] / self.groups,
             out_channels: w.shape[0] / self.groups,
-            dims: self.dim_transforms.iter().enumerate().map(along).collect(),
+            dims: self
+                .dim_transforms
+                .iter()
+                .enumerate()
+                .map(|(axis, window)| FieldDim {
+                    input: x.shape[2 + axis],
+                    kernel: w.shape[2 + axis],
+                    input_transform: window.input,
+                    kernel_transform: window.kernel,
+                    output_transform: window.output,
+                })
+                .collect(),
         }
     }
 
@@ -174,7 +178,10 @@ impl Operator for ConvOp {
             ..ConvDimTransforms::default()
         };
         let kernel = *inputs.get(1)?.shape.get(2)?;
-        (*rows == plain).then_some(RowWindow { axis: Some(2), kernel, stride, before, behind })
+        if *rows != plain {
+            return None;
+        }
+        Some(RowWindow { axis: Some(2), kernel, stride, before, behind })
     }
 
     fn on_rows(&self, edges: FieldEdges) -> Option<Arc<dyn Operator>> {

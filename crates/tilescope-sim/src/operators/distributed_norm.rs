@@ -27,7 +27,10 @@ const ROWS: usize = 2;
 /// The operators of a norm on parts of a field. `None` for an input that is not a field.
 pub(super) fn over_rows(kind: NormKind, inputs: &[TensorInfo]) -> Option<SumsOverRows> {
     let is_field = inputs.first().is_some_and(|x| x.shape.len() > ROWS);
-    is_field.then(|| SumsOverRows {
+    if !is_field {
+        return None;
+    }
+    Some(SumsOverRows {
         sums: Arc::new(NormSumsOp(kind)),
         results: Arc::new(NormOfSumsOp(kind)),
         axis: ROWS,

@@ -366,7 +366,11 @@ impl LoweringContext<'_> {
     /// The placement of the operands of a convolution with the `forward` shape.
     fn conv_placement(&self, node: &NodeOperands, forward: &ConvParams) -> ProductPlacement {
         let first = self.first_tile();
-        let start = if self.planning_of(node).conv_dithering { ConvStartTile::dithered(forward, self.training, self.machine.tiles) } else { first };
+        let start = if self.planning_of(node).conv_dithering {
+            ConvStartTile::dithered(forward, self.training, self.machine.tiles)
+        } else {
+            first
+        };
         ProductPlacement { axes: CONV_AXES, cut: MatMulSerialParts::NONE, start }
     }
 

@@ -53,8 +53,9 @@ impl PoolOp {
 
     /// Makes a pooling to the mean of all `height` x `width` elements of a channel.
     pub(crate) fn global_average(height: u64, width: u64) -> Self {
-        let window = |kernel| PoolWindow { kernel, stride: 1, before: 0, behind: 0 };
-        Self { kind: PoolingType::Average, windows: vec![window(height), window(width)] }
+        let rows = PoolWindow { kernel: height, stride: 1, before: 0, behind: 0 };
+        let columns = PoolWindow { kernel: width, ..rows };
+        Self { kind: PoolingType::Average, windows: vec![rows, columns] }
     }
 
     /// The planes, rows and columns of `input`. With fewer dimensions only the last ones are used.

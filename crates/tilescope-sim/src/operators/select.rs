@@ -50,7 +50,10 @@ impl Operator for SelectOp {
 
     fn row_window(&self, inputs: &[TensorInfo]) -> Option<RowWindow> {
         let same = inputs.iter().all(|operand| operand.shape == inputs[0].shape);
-        same.then_some(RowWindow::POINTWISE)
+        if !same {
+            return None;
+        }
+        Some(RowWindow::POINTWISE)
     }
 
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {

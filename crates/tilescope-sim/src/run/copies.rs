@@ -5,8 +5,8 @@ use super::clocks::{SyncReach, TileGroup};
 use super::host::HostTimeline;
 use super::{ProgramRunner, RunPosition, StepSink, cycles_of};
 use crate::compile::{
-    CompiledProgram, HostExchange, HostStreamCopy, InterIpuFlow, LeafProgramCost, StageCopyGroup,
-    host_exchanges, whole_ipu_cost,
+    CompiledProgram, HostExchange, HostStreamCopy, LeafProgramCost, StageCopyGroup, host_exchanges,
+    whole_ipu_cost,
 };
 use crate::specification::OverlapIo;
 use crate::targets::IpuLink;
@@ -43,7 +43,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     }
 
     fn host_reach(&self) -> SyncReach {
-        if self.spec.options.sync_replicas_independently { SyncReach::Replica } else { SyncReach::AllReplicas }
+        if self.spec.options.sync_replicas_independently {
+            SyncReach::Replica
+        } else {
+            SyncReach::AllReplicas
+        }
     }
 
     /// Syncs the I/O tiles of some IPUs while their compute tiles work.
@@ -391,16 +395,18 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let until: Vec<Cycles> = until.collect();
         let first = until.iter().copied().min().unwrap_or_default();
         let latest = until.iter().copied().max().unwrap_or_default();
-        let begin = |(class, (now, own)): (usize, (&Cycles, &Cycles))| {
+        let mut cycles = Vec::new();
+        for (class, (now, own)) in now.into_iter().zip(until).enumerate() {
             let waits = self.clocks.waits_mut(class);
-            waits.host += *own - *now - handshake;
-            if !together {
-                return *own - *now;
+            waits.host += own - now - handshake;
+            if together {
+                waits.met(own - first, latest - own);
+                cycles.push(latest - now);
+            } else {
+                cycles.push(own - now);
             }
-            waits.met(*own - first, latest - *own);
-            latest - *now
-        };
-        now.iter().zip(&until).enumerate().map(begin).collect()
+        }
+        cycles
     }
 
     pub(super) fn link_copy(&mut self, copy: &StageCopyGroup) -> Result<(), S::Error> {
@@ -452,25 +458,35 @@ fn link_costs(copy: &StageCopyGroup, compiled: &CompiledProgram) -> Vec<LeafProg
             *bytes_over.entry(link).or_default() += flow.bytes;
         }
     }
-    let cycles_of = |flow: &InterIpuFlow| {
-        let links = IpuLink::path(flow.from, flow.to).into_iter();
-        links.map(|link| compiled.system.link_cycles(link, bytes_over[&link])).max()
-    };
-    let cost = |ipu: IpuId| {
-        let mine = copy.flows.iter().filter(|flow| flow.from == ipu || flow.to == ipu);
-        let cycles = mine.filter_map(cycles_of).max()?;
-        let total = |is_counted: fn(&InterIpuFlow, IpuId) -> bool| {
-            copy.flows.iter().filter(|flow| is_counted(flow, ipu)).map(|flow| flow.bytes).sum()
-        };
-        Some(LeafProgramCost {
+    let mut costs = Vec::new();
+    for ipu in (0..compiled.compilation.target.ipus_per_replica).map(IpuId) {
+        let mut bytes_in = Bytes::ZERO;
+        let mut bytes_out = Bytes::ZERO;
+        let mut longest = None;
+        for flow in &copy.flows {
+            if flow.from != ipu && flow.to != ipu {
+                continue;
+            }
+            if flow.to == ipu {
+                bytes_in += flow.bytes;
+            }
+            if flow.from == ipu {
+                bytes_out += flow.bytes;
+            }
+            for link in IpuLink::path(flow.from, flow.to) {
+                longest = longest.max(Some(compiled.system.link_cycles(link, bytes_over[&link])));
+            }
+        }
+        let Some(cycles) = longest else { continue };
+        costs.push(LeafProgramCost {
             ipu,
             cycles,
             fastest_tile_cycles: cycles,
             active_tiles: copy.active_tiles.get(ipu.index()).copied().unwrap_or(0),
             tile_balance: 1.0,
-            bytes_in: total(|flow, ipu| flow.to == ipu),
-            bytes_out: total(|flow, ipu| flow.from == ipu),
-        })
-    };
-    (0..compiled.compilation.target.ipus_per_replica).map(IpuId).filter_map(cost).collect()
+            bytes_in,
+            bytes_out,
+        });
+    }
+    costs
 }

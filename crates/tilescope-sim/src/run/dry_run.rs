@@ -110,7 +110,11 @@ pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
     let clock = spec.target.chip.clock;
     let own = samples_ready.first().copied().unwrap_or_default();
     // Replicas that sync with the host together begin when the last one has its samples.
-    let waiting = if spec.options.sync_replicas_independently { own } else { samples_ready.iter().copied().max().unwrap_or_default() };
+    let waiting = if spec.options.sync_replicas_independently {
+        own
+    } else {
+        samples_ready.iter().copied().max().unwrap_or_default()
+    };
     if samples_ready.len() > 1 {
         let source = SampleSource::Host(&samples_ready);
         (trace_bars, length) = counted_run(compiled, spec, &costs, source);
@@ -152,8 +156,16 @@ fn waits_for_loaders(
     let loads: Vec<f64> = loads.collect();
     let slowest = loads.iter().copied().fold(0.0, f64::max);
     let longest = host::wait_for_loader(host, call, slowest);
-    let wait = |load: f64| if load < slowest { host::wait_for_loader(host, call + longest, load) } else { longest };
-    loads.into_iter().map(wait).collect()
+    let mut waits = Vec::new();
+    for load in loads {
+        let faster = load < slowest;
+        waits.push(if faster {
+            host::wait_for_loader(host, call + longest, load)
+        } else {
+            longest
+        });
+    }
+    waits
 }
 
 /// The inputs of one host call.

@@ -91,8 +91,10 @@ fn check_shared_weights(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError
     let mut readers: BTreeMap<TensorId, BlockId> = BTreeMap::new();
     let at_once = spec.model.training && spec.options.execution == ExecutionStrategy::Phased;
     for node in graph.nodes.iter().filter(|_| at_once) {
-        let is_weight = |id: &&TensorId| graph.tensor(**id).role == TensorRole::Parameter;
-        for weight in node.inputs.iter().filter(is_weight) {
+        for weight in &node.inputs {
+            if graph.tensor(*weight).role != TensorRole::Parameter {
+                continue;
+            }
             let first = *readers.entry(*weight).or_insert(node.block);
             let step = graph.phase_step(node.block).filter(|_| first != node.block);
             if step.is_some() && step == graph.phase_step(first) {
@@ -177,7 +179,11 @@ fn annotated_stages(spec: &Spec, graph: &ModelGraph) -> Result<Vec<Option<usize>
 fn unknown_name(spec: &Spec, graph: &ModelGraph, name: &str) -> SpecError {
     let operations = graph.nodes.iter().map(|node| node.name.as_str());
     let blocks = graph.blocks.iter().map(String::as_str);
-    let known: Vec<&str> = if name.contains('/') { operations.collect() } else { blocks.chain(operations.filter(|name| !name.contains('/'))).collect() };
+    let known: Vec<&str> = if name.contains('/') {
+        operations.collect()
+    } else {
+        blocks.chain(operations.filter(|name| !name.contains('/'))).collect()
+    };
     let problem = format!("the model has no block or operation {name:?}");
     spec.refuse(STAGES, problem).nearest(name, &known)
 }
@@ -194,7 +200,7 @@ fn fit(name: &str, block: &str, operation: &str) -> Option<NameFit> {
     } else if name == block {
         Some(NameFit::Block)
     } else if name.contains('*') {
-        matches_pattern(name, operation).then_some(NameFit::Pattern)
+        if matches_pattern(name, operation) { Some(NameFit::Pattern) } else { None }
     } else {
         operation.strip_prefix(name).filter(|rest| below(rest)).map(|_| NameFit::Above)
     }
@@ -283,16 +289,19 @@ fn divide(graph: &mut ModelGraph, stage_of_node: &[usize], stages: &[StageSpec])
         tensor.block = block.unwrap_or(BlockId(0));
     }
     graph.blocks = blocks;
-    let of_stage = |(position, stage): (usize, &StageSpec)| StageSpec {
-        blocks: parts
-            .iter()
-            .zip(&graph.blocks)
-            .filter(|((of, _), _)| *of == position)
-            .map(|(_, name)| name.clone())
-            .collect(),
-        ipu: stage.ipu,
-    };
-    stages.iter().enumerate().map(of_stage).collect()
+    stages
+        .iter()
+        .enumerate()
+        .map(|(position, stage)| StageSpec {
+            blocks: parts
+                .iter()
+                .zip(&graph.blocks)
+                .filter(|((of, _), _)| *of == position)
+                .map(|(_, name)| name.clone())
+                .collect(),
+            ipu: stage.ipu,
+        })
+        .collect()
 }
 
 #[cfg(test)]

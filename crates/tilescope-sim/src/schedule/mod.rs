@@ -169,7 +169,11 @@ impl ExecutionSchedule {
             iterations: options.device_iterations,
             slots: sharded_slots(placement.together(), micro_batches, training),
             micro_batches,
-            update: if training { WeightUpdateTiming::PerIteration } else { WeightUpdateTiming::Never },
+            update: if training {
+                WeightUpdateTiming::PerIteration
+            } else {
+                WeightUpdateTiming::Never
+            },
             copying: StageCopyTiming::AfterEachStep { stages: shards },
             stash_depths: vec![1; placement.stages.len()],
             phased: false,
@@ -221,14 +225,15 @@ impl ExecutionSchedule {
             (true, specification::PipelineSchedule::Interleaved) => StageCopyTiming::EverySlot,
             _ => StageCopyTiming::AfterEachPass,
         };
-        let depth = |stage| if pipelined { form.stash_depth(stage) } else { 1 };
         Self {
             iterations,
             slots,
             micro_batches,
             update,
             copying,
-            stash_depths: (0..stages).map(depth).collect(),
+            stash_depths: (0..stages)
+                .map(|stage| if pipelined { form.stash_depth(stage) } else { 1 })
+                .collect(),
             phased,
             phase_slots,
             one_by_one: !pipelined,

@@ -94,7 +94,11 @@ impl StagePlacement {
         };
         for (position, stage) in stages.iter().enumerate() {
             let first = placed.stages.len();
-            let members = if phased && is_split(position) { phase_set(stage.ipu, spec.target.ipus, sets) } else { vec![stage.ipu] };
+            let members = if phased && is_split(position) {
+                phase_set(stage.ipu, spec.target.ipus, sets)
+            } else {
+                vec![stage.ipu]
+            };
             placed.stages.extend(members.into_iter().map(|ipu| PlacedStage {
                 name: stage.blocks.join("+"),
                 blocks: stage.blocks.clone(),
@@ -102,8 +106,8 @@ impl StagePlacement {
             }));
             placed.peers.push(first..placed.stages.len());
         }
-        let first_of = |position: usize| placed.peers[position].start;
-        placed.stage_of_block = stage_of_block.into_iter().map(first_of).collect();
+        placed.stage_of_block =
+            stage_of_block.into_iter().map(|position| placed.peers[position].start).collect();
         placed.together = match graph.row_shards {
             1 if phased => placed.steps_of_phases(graph),
             1 => placed.peers.clone(),
@@ -112,9 +116,9 @@ impl StagePlacement {
                 .map(|first| first..first + shards)
                 .collect(),
         };
-        let number = |stages: &Range<usize>| placed.phase_step(graph, stages.start).map(|at| at.0);
         placed.phases = runs(&placed.together, |one, other| {
-            let [one, other] = [one, other].map(number);
+            let [one, other] =
+                [one, other].map(|stages| placed.phase_step(graph, stages.start).map(|at| at.0));
             phased && one.is_some() && one == other
         });
         Ok(placed)
@@ -232,11 +236,15 @@ fn runs<T>(items: &[T], goes_with: impl Fn(&T, &T) -> bool) -> Vec<Range<usize>>
 fn automatic_stages(spec: &Spec, graph: &ModelGraph) -> Vec<StageSpec> {
     let blocks = graph.blocks.len();
     if graph.row_shards > 1 {
-        let stage = |(block, name): (usize, &String)| StageSpec {
-            blocks: vec![name.clone()],
-            ipu: IpuId::from_index(block % graph.row_shards),
-        };
-        return graph.blocks.iter().enumerate().map(stage).collect();
+        return graph
+            .blocks
+            .iter()
+            .enumerate()
+            .map(|(block, name)| StageSpec {
+                blocks: vec![name.clone()],
+                ipu: IpuId::from_index(block % graph.row_shards),
+            })
+            .collect();
     }
     let is_whole = spec.target.ipus == 1 && spec.options.execution != ExecutionStrategy::Phased;
     let one_for_each = spec.options.auto_stage == AutoStage::AutoIncrement && !is_whole;
@@ -251,7 +259,7 @@ fn automatic_stages(spec: &Spec, graph: &ModelGraph) -> Vec<StageSpec> {
 fn phases(spec: &Spec) -> Option<usize> {
     let is_phased = spec.options.execution == ExecutionStrategy::Phased;
     let phases = spec.options.execution_phase_settings.phases;
-    (is_phased && phases > 0).then_some(phases as usize)
+    if is_phased && phases > 0 { Some(phases as usize) } else { None }
 }
 
 /// The number of stages that blocks are split into: one for each IPU, or one for each phase.
@@ -274,12 +282,16 @@ pub(crate) fn stages_of_split(
 ) -> Vec<StageSpec> {
     let phased = spec.options.execution == ExecutionStrategy::Phased;
     let sets = spec.options.execution_phase_settings.stages;
-    let ipu = |position: usize| if phased { phase_ipu(position, parts.len(), spec.target.ipus, sets) } else { IpuId::from_index(position) };
-    let stage = |(position, part): (usize, &Range<usize>)| StageSpec {
-        blocks: graph.blocks[part.clone()].to_vec(),
-        ipu: ipu(position),
-    };
-    parts.iter().enumerate().map(stage).collect()
+    let mut stages = Vec::new();
+    for (position, part) in parts.iter().enumerate() {
+        let ipu = if phased {
+            phase_ipu(position, parts.len(), spec.target.ipus, sets)
+        } else {
+            IpuId::from_index(position)
+        };
+        stages.push(StageSpec { blocks: graph.blocks[part.clone()].to_vec(), ipu });
+    }
+    stages
 }
 
 /// Checks that each phase has at least one block.

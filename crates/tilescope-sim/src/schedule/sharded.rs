@@ -41,17 +41,17 @@ pub(super) fn slots_of_phases(
     training: bool,
 ) -> Vec<Range<usize>> {
     let steps = phases.last().map_or(1, |last| last.end);
-    let pass = |pass: usize| {
-        let first = pass * steps;
-        let down = training && pass % 2 == 1;
-        let of_phase = move |at: usize| {
-            let Range { start, end } = phases[if down { phases.len() - 1 - at } else { at }];
-            let steps_before = if down { steps - end } else { start };
-            first + steps_before..first + steps_before + (end - start)
-        };
-        (0..phases.len()).map(of_phase)
-    };
-    (0..slots / steps).flat_map(pass).collect()
+    (0..slots / steps)
+        .flat_map(|pass| {
+            let first = pass * steps;
+            let down = training && pass % 2 == 1;
+            (0..phases.len()).map(move |at| {
+                let Range { start, end } = phases[if down { phases.len() - 1 - at } else { at }];
+                let steps_before = if down { steps - end } else { start };
+                first + steps_before..first + steps_before + (end - start)
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]

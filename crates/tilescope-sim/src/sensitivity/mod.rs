@@ -187,20 +187,24 @@ pub fn sensitivity(
     let done = AtomicUsize::new(0);
     let all = RESOURCES.len() + operations.len();
     let one_more = || progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / all as f64);
-    let resource = |resource: &Resource| {
-        let found = with_more_of(resource, &source, &program, request.factor);
-        one_more();
-        found
-    };
-    let mut resources: Vec<ResourceSensitivity> = RESOURCES.par_iter().map(resource).collect();
+    let mut resources: Vec<ResourceSensitivity> = RESOURCES
+        .par_iter()
+        .map(|resource| {
+            let found = with_more_of(resource, &source, &program, request.factor);
+            one_more();
+            found
+        })
+        .collect();
     let time = |of: &ResourceSensitivity| of.run.figures().map_or(f64::INFINITY, |run| run.seconds);
     resources.sort_by(|a, b| time(a).total_cmp(&time(b)));
-    let operation = |busy: &operations::BusyOperation| {
-        let found = operations::made_faster(busy, &program, request.factor);
-        one_more();
-        found
-    };
-    let mut operations: Vec<OperationSensitivity> = operations.par_iter().map(operation).collect();
+    let mut operations: Vec<OperationSensitivity> = operations
+        .par_iter()
+        .map(|busy| {
+            let found = operations::made_faster(busy, &program, request.factor);
+            one_more();
+            found
+        })
+        .collect();
     operations.sort_by_key(|of| of.run.cycles);
     let machine = simulation.compiled().compilation.target.machine_name();
     let SensitivityRequest { factor, .. } = request;

@@ -91,7 +91,9 @@ pub(super) fn made_faster(
     let programs = &compiled.compilation.programs;
     let is_its = |program: ProgramId| programs[program.index()].operation == Some(busy.id);
     let step = |share: f64| {
-        move |program: ProgramId, cycles: Cycles| if is_its(program) { shortened_by(cycles, share) } else { cycles }
+        move |program: ProgramId, cycles: Cycles| {
+            if is_its(program) { shortened_by(cycles, share) } else { cycles }
+        }
     };
     let operation = &compiled.compilation.operations[busy.id.index()];
     OperationSensitivity {

@@ -138,5 +138,5 @@ pub fn nearest<'a>(word: &str, choices: &[&'a str]) -> Option<&'a str> {
         whole.max(tail * 0.99).max(beginning)
     };
     let best = choices.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(best) >= 0.6).then_some(best)
+    if likeness(best) >= 0.6 { Some(best) } else { None }
 }

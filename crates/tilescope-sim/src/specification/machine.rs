@@ -275,15 +275,17 @@ fn interleaved_share(of: &MachineSpec, bytes: i64) -> u64 {
 pub(super) fn changes(values: &CheckedSpecValues) -> Vec<MachineChange> {
     let named = machine_of_name(values);
     let machine = MachineSpec::read(PREFIX, values);
-    let change = |constant: &MachineConstant| {
+    let mut changes = Vec::new();
+    for constant in CONSTANTS {
         let inherited = (constant.value)(&named);
         let value = (constant.value)(&machine);
-        let key = constant.key.to_owned();
-        let title = constant.title.to_owned();
-        let change = MachineChange { key, title, unit: constant.unit, inherited, value };
-        (inherited.to_bits() != value.to_bits()).then_some(change)
-    };
-    CONSTANTS.iter().filter_map(change).collect()
+        if inherited.to_bits() != value.to_bits() {
+            let key = constant.key.to_owned();
+            let title = constant.title.to_owned();
+            changes.push(MachineChange { key, title, unit: constant.unit, inherited, value });
+        }
+    }
+    changes
 }
 
 /// Rejects constants that no machine has together.
@@ -320,16 +322,18 @@ fn memory(spec: &Spec) -> SpecConflict {
     let chip = &spec.target.chip;
     let element = chip.memory_element_bytes;
     let whole = |bytes: Bytes| {
-        (bytes % element != Bytes::ZERO).then(|| {
+        if bytes % element != Bytes::ZERO {
             let fewer = bytes.0 / element.0 * element.0;
-            format!(
+            Some(format!(
                 "{} bytes are no whole memory elements of {}; the next are {} and {}",
                 grouped(bytes.0),
                 grouped(element.0),
                 grouped(fewer),
                 grouped(fewer + element.0)
-            )
-        })
+            ))
+        } else {
+            None
+        }
     };
     let offset_key = "target.machine.interleaved_offset";
     if let Some(problem) = whole(chip.bytes_per_tile) {
@@ -338,20 +342,24 @@ fn memory(spec: &Spec) -> SpecConflict {
     if let Some(problem) = whole(chip.interleaved_offset) {
         return Some((offset_key, problem));
     }
-    (chip.interleaved_offset >= chip.bytes_per_tile).then(|| {
-        let problem = format!(
-            "interleaved memory cannot begin at {}: a tile has {} bytes",
-            grouped(chip.interleaved_offset.0),
-            grouped(chip.bytes_per_tile.0)
-        );
-        (offset_key, problem)
-    })
+    if chip.interleaved_offset < chip.bytes_per_tile {
+        return None;
+    }
+    let problem = format!(
+        "interleaved memory cannot begin at {}: a tile has {} bytes",
+        grouped(chip.interleaved_offset.0),
+        grouped(chip.bytes_per_tile.0)
+    );
+    Some((offset_key, problem))
 }
 
 fn host_rates(values: &CheckedSpecValues) -> SpecConflict {
     let key = "target.machine.host_bytes_per_second";
     let both = values.is_set(key) && values.is_set(OWN_HOST_RATE);
-    both.then(|| (key, format!("the rate of the host is set already, as {OWN_HOST_RATE}")))
+    if !both {
+        return None;
+    }
+    Some((key, format!("the rate of the host is set already, as {OWN_HOST_RATE}")))
 }
 
 #[cfg(test)]

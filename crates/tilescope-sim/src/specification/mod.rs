@@ -249,7 +249,7 @@ impl ChosenValues for CheckedSpecValues {
         // Phased execution uses streaming memory: tensors that are not explicitly on the chip leave
         // it.
         let phased = || self.field("options", "execution") == Some(ExecutionStrategy::Phased);
-        (path.ends_with(".on_chip") && phased()).then_some(SpecValue::Boolean(false))
+        if path.ends_with(".on_chip") && phased() { Some(SpecValue::Boolean(false)) } else { None }
     }
 }
 

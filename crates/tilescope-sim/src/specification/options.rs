@@ -585,7 +585,11 @@ impl SpecOptions {
     /// The number of instances whose host is slower than the others. Zero if the slower ones are
     /// equally fast.
     pub(crate) fn slow_instances(&self) -> u32 {
-        if self.host.slower_instance_factor > 1.0 { self.host.slower_instances.min(self.num_instances) } else { 0 }
+        if self.host.slower_instance_factor > 1.0 {
+            self.host.slower_instances.min(self.num_instances)
+        } else {
+            0
+        }
     }
 
     /// The number of replicas that share a tensor.
@@ -670,7 +674,8 @@ fn quoted(name: &str) -> String {
 /// Every key that applies with its value, for the options table of a report. Of the calibration,
 /// only keys that are set, because nothing else was fitted.
 fn effective(values: &CheckedSpecValues) -> Vec<(String, String)> {
-    let applies = |path: &&str| !path.starts_with(CALIBRATION_TABLE) || values.is_set(path);
-    let paths = keys::for_model(values.model).map(|key| &*key.path).filter(applies);
+    let paths = keys::for_model(values.model)
+        .map(|key| &*key.path)
+        .filter(|path| !path.starts_with(CALIBRATION_TABLE) || values.is_set(path));
     paths.chain(values.of_file()).map(|path| (path.to_string(), values.text(path))).collect()
 }

@@ -48,8 +48,8 @@ pub(super) fn of_nodes(
     }
     let different: BTreeSet<PhasePart> = of_node.iter().copied().collect();
     let parts: Vec<PhasePart> = different.into_iter().collect();
-    let position = |part: &PhasePart| parts.binary_search(part).unwrap_or_default();
-    let of_node = of_node.iter().map(position).collect();
+    let of_node =
+        of_node.iter().map(|part| parts.binary_search(part).unwrap_or_default()).collect();
     Ok(PhaseParts { parts, of_node })
 }
 

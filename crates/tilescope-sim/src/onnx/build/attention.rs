@@ -154,10 +154,14 @@ fn rotary(node: &mut NodeImport) -> Result<(), GraphError> {
         )?);
     }
     let interleaved = node.int("interleaved", 0)? != 0;
-    let half = |node: &mut NodeImport, part: &str, which: u64| if interleaved { node.apply(part, TakeOp::stepped(3, which, 2, turned / 2), &[x]) } else {
+    let half = |node: &mut NodeImport, part: &str, which: u64| {
+        if interleaved {
+            node.apply(part, TakeOp::stepped(3, which, 2, turned / 2), &[x])
+        } else {
             let range = which * turned / 2..(which + 1) * (turned / 2);
             node.apply(part, SliceOp { axis: 3, range }, &[x])
-        };
+        }
+    };
     let first = half(node, "first", 0)?;
     let second = half(node, "second", 1)?;
     let product = |node: &mut NodeImport, part: &str, of, by| {

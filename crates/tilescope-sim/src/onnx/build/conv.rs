@@ -38,7 +38,8 @@ pub(super) fn windows(
     let dilations = node.sizes("dilations", count, 1)?;
     let pads = node.sizes("pads", 2 * count, 0)?;
     let auto_pad = node.text("auto_pad", "NOTSET")?;
-    let along = |axis: usize| {
+    let mut windows = Vec::new();
+    for axis in 0..count {
         let mut window = Window {
             kernel: kernel[axis],
             stride: strides[axis].max(1),
@@ -50,8 +51,8 @@ pub(super) fn windows(
             // The number of windows is the field divided by the stride, rounded up. The odd zero
             // goes to one end.
             "SAME_UPPER" | "SAME_LOWER" => {
-                let windows = field[axis].div_ceil(window.stride);
-                let covered = (windows.max(1) - 1) * window.stride + window.span();
+                let results = field[axis].div_ceil(window.stride);
+                let covered = (results.max(1) - 1) * window.stride + window.span();
                 let zeros = covered.saturating_sub(field[axis]);
                 let less = zeros / 2;
                 let upper = auto_pad == "SAME_UPPER";
@@ -59,9 +60,9 @@ pub(super) fn windows(
             }
             _ => {}
         }
-        window
-    };
-    Ok((0..count).map(along).collect())
+        windows.push(window);
+    }
+    Ok(windows)
 }
 
 fn transforms(window: &Window) -> ConvDimTransforms {

@@ -86,7 +86,11 @@ fn in_direction(
     backwards: bool,
 ) -> Result<TensorId, GraphError> {
     let steps = node.shape(x)[0];
-    if backwards { node.apply(part, TakeOp::stepped(0, steps.max(1) - 1, -1, steps), &[x]) } else { Ok(x) }
+    if backwards {
+        node.apply(part, TakeOp::stepped(0, steps.max(1) - 1, -1, steps), &[x])
+    } else {
+        Ok(x)
+    }
 }
 
 /// The part of a tensor that belongs to one direction.
@@ -143,10 +147,12 @@ fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
     let hidden = node.count("hidden_size")?;
     let sizes = LayerSizes { directions, input, hidden, units: 1 };
     let apart = if directions == 1 && node.is_own_weight(1) && node.is_own_weight(2) {
-            let [of_input, of_state] = [node.required(1)?, node.required(2)?];
-            let of_input = node.importer.tensor_stored_as(of_input, &[input, hidden])?;
-            Some([of_input, node.importer.tensor_stored_as(of_state, &[hidden, hidden])?])
-        } else { None };
+        let [of_input, of_state] = [node.required(1)?, node.required(2)?];
+        let of_input = node.importer.tensor_stored_as(of_input, &[input, hidden])?;
+        Some([of_input, node.importer.tensor_stored_as(of_state, &[hidden, hidden])?])
+    } else {
+        None
+    };
     let weights = if apart.is_none() { Some(sizes.weights(node)?) } else { None };
     let biases = sizes.biases(node)?;
     let initial = node.optional(5)?;
@@ -159,9 +165,10 @@ fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
             (Some(apart), _) => apart,
             (None, Some(weights)) => {
                 let own = own_part(node, "weights/direction", weights, place)?;
-                let rows = |range| SliceOp { axis: 0, range };
-                let of_input = node.apply("inputWeights", rows(0..input), &[own])?;
-                [of_input, node.apply("stateWeights", rows(input..sizes.rows()), &[own])?]
+                let of_input = SliceOp { axis: 0, range: 0..input };
+                let of_input = node.apply("inputWeights", of_input, &[own])?;
+                let of_state = SliceOp { axis: 0, range: input..sizes.rows() };
+                [of_input, node.apply("stateWeights", of_state, &[own])?]
             }
             (None, None) => return Err(node.refuse(ImportProblem::NoWeights)),
         };

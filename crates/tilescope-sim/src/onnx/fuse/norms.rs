@@ -101,7 +101,10 @@ fn inverted(graph: &GraphView, inverse: ValueId) -> Option<(usize, ValueId)> {
     }
     let div = graph.only_maker(inverse, "Div")?;
     let is_inverse = graph.is_about(graph.input(div, 0)?, 1.0);
-    is_inverse.then_some((div, graph.input(div, 1)?))
+    if !is_inverse {
+        return None;
+    }
+    Some((div, graph.input(div, 1)?))
 }
 
 /// The root of a mean of squares, and the value that is squared.
@@ -129,8 +132,10 @@ fn root_of_mean_square(graph: &GraphView, root: ValueId) -> Option<RootMeanSquar
             (graph.input(mul, 1).filter(|other| *other == of)?, mul)
         }
     };
-    is_mean_of_last_axis(graph, mean, of)
-        .then(|| RootMeanSquare { of, nodes: vec![sqrt, add, of_mean, at] })
+    if !is_mean_of_last_axis(graph, mean, of) {
+        return None;
+    }
+    Some(RootMeanSquare { of, nodes: vec![sqrt, add, of_mean, at] })
 }
 
 /// True if the mean has one value for each row of the last axis.

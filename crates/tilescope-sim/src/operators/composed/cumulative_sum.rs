@@ -41,10 +41,11 @@ pub fn cumulative_sum(
     // The last operator has the name of the operation.
     let casts = dtype != ty.dtype;
     let turns = axis + 1 != rank;
-    let last = |is_last: bool, part: &'static str| if is_last { "" } else { part };
-    let mut made = of.reshape(last(!turns && !casts, "unflatten"), sums, shape)?;
+    let unflatten = if turns || casts { "unflatten" } else { "" };
+    let mut made = of.reshape(unflatten, sums, shape)?;
     if turns {
-        made = of.apply(last(!casts, "turnBack"), unrolled(&permutation), &[made])?;
+        let turn_back = if casts { "turnBack" } else { "" };
+        made = of.apply(turn_back, unrolled(&permutation), &[made])?;
     }
     if casts {
         made = of.apply("", CastOp { to: ty.dtype }, &[made])?;

@@ -13,6 +13,14 @@ struct NamedAxes {
     axes: Vec<char>,
 }
 
+impl NamedAxes {
+    /// The size of an axis, if the operand has it.
+    fn size(&self, of: &Composition, axis: char) -> Option<u64> {
+        let at = self.axes.iter().position(|own| *own == axis)?;
+        Some(of.ty(self.tensor).shape[at])
+    }
+}
+
 /// Adds the sum of products of `equation`, such as `ij,jk->ik`. It multiplies two operands at a
 /// time, from the left. An operand names each axis once, without an ellipsis.
 ///
@@ -39,8 +47,8 @@ pub fn einsum(
         number += 1;
     }
     made = sum_others(&mut of, "sum", made, &result)?;
-    let place = |axis: &char| made.axes.iter().position(|own| own == axis);
-    let permutation: Option<Vec<usize>> = result.iter().map(place).collect();
+    let permutation: Option<Vec<usize>> =
+        result.iter().map(|axis| made.axes.iter().position(|own| own == axis)).collect();
     let permutation = permutation.ok_or_else(|| of.refuse(GraphProblem::NoAxisOfResult))?;
     let shape = of.ty(made.tensor).shape;
     let shape = permutation.iter().map(|axis| shape[*axis]).collect();
@@ -87,8 +95,11 @@ fn parse(
 /// alphabetical order.
 fn implied_result(terms: &str) -> Vec<char> {
     let letters: Vec<char> = terms.chars().filter(|letter| letter.is_alphabetic()).collect();
-    let once = |letter: &char| letters.iter().filter(|other| *other == letter).count() == 1;
-    let mut result: Vec<char> = letters.iter().copied().filter(once).collect();
+    let mut result: Vec<char> = letters
+        .iter()
+        .copied()
+        .filter(|letter| letters.iter().filter(|other| *other == letter).count() == 1)
+        .collect();
     result.sort_unstable();
     result
 }
@@ -137,15 +148,11 @@ fn multiply(
     let x = matrices(of, &format!("{part}/a"), &a, [&groups, &rows, &summed])?;
     let w = matrices(of, &format!("{part}/b"), &b, [&groups, &summed, &columns])?;
     let product = of.apply(&format!("{part}/product"), MatMulOp::default(), &[x, w])?;
-    let size = |axis: &char| {
-        let own = |of_one: &NamedAxes, of: &Composition| {
-            let at = of_one.axes.iter().position(|own| own == axis)?;
-            Some(of.ty(of_one.tensor).shape[at])
-        };
-        own(&a, of).or_else(|| own(&b, of)).unwrap_or(1)
-    };
     let axes = [groups, rows, columns].concat();
-    let shape = axes.iter().map(size).collect();
+    let mut shape = Vec::new();
+    for axis in &axes {
+        shape.push(a.size(of, *axis).or(b.size(of, *axis)).unwrap_or(1));
+    }
     Ok(NamedAxes { tensor: of.reshape(&format!("{part}/made"), product, shape)?, axes })
 }
 

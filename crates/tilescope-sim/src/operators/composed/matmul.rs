@@ -40,8 +40,12 @@ pub fn matmul(
     let leads = [leading_left, leading_right].map(|sizes| TensorInfo::new(sizes, dtype));
     let leading = broadcast_shape(&leads).map_err(|error| of.refuse(error))?;
     let mut shape = leading.clone();
-    shape.extend((!row).then_some(m));
-    shape.extend((!column).then_some(n));
+    if !row {
+        shape.push(m);
+    }
+    if !column {
+        shape.push(n);
+    }
     let groups: u64 = leading.iter().product();
     let product = if leading_right.iter().product::<u64>() == 1 {
         let rows = of.reshape("rows", a, vec![groups * m, k])?;

@@ -30,7 +30,11 @@ impl AlikeReplicas {
         let calls_back =
             host.seconds_per_micro_batch > 0.0 && host.loader != DataLoaderMode::Synthetic;
         let resources = InstanceResources::new(spec);
-        let places = if options.sync_replicas_independently && calls_back { resources.replicas.div_ceil(resources.callback_threads) } else { 1 };
+        let places = if options.sync_replicas_independently && calls_back {
+            resources.replicas.div_ceil(resources.callback_threads)
+        } else {
+            1
+        };
         let slower = if loads || calls_back { options.slow_instances() } else { 0 };
         let speeds: &[bool] = match slower {
             0 => &[false],
@@ -46,7 +50,11 @@ impl AlikeReplicas {
     /// Describes the difference to other groups: the speed of the host if hosts differ, and the
     /// place in a round.
     fn why(&self, spec: &Spec, hosts_differ: bool) -> String {
-        let host = if self.slower { format!("host {} times slower", spec.options.host.slower_instance_factor) } else { "fast host".to_owned() };
+        let host = if self.slower {
+            format!("host {} times slower", spec.options.host.slower_instance_factor)
+        } else {
+            "fast host".to_owned()
+        };
         let place = format!("served {} of {}", ordinal(self.place + 1), self.places);
         match (hosts_differ, self.places > 1) {
             (_, false) => host,
@@ -135,10 +143,11 @@ pub(crate) fn replica_waits(spec: &Spec, totals: &[WaitTotals]) -> Vec<ReplicaWa
     if classes.len() < 2 {
         return Vec::new();
     }
-    let wait = |of: ClassMembers| {
+    let mut waits = Vec::new();
+    for of in members(spec, &classes) {
         let total = totals.get(of.class).copied().unwrap_or_default();
         let (least, most) = total.behind.unwrap_or_default();
-        ReplicaWait {
+        waits.push(ReplicaWait {
             first_replica: of.replicas.start,
             replicas: of.replicas.end - of.replicas.start,
             instance: of.instance,
@@ -146,9 +155,9 @@ pub(crate) fn replica_waits(spec: &Spec, totals: &[WaitTotals]) -> Vec<ReplicaWa
             host: total.host,
             others: total.others,
             behind: CycleRange::new(least, most),
-        }
-    };
-    members(spec, &classes).into_iter().map(wait).collect()
+        });
+    }
+    waits
 }
 
 /// Returns the classes of replicas with the reason for their differences. Empty if all replicas are

@@ -30,7 +30,9 @@ pub(crate) fn epochs(spec: &Spec, samples_per_call: u64, call: f64, load: f64) -
         seconds: before + calls as f64 * call,
     };
     let mut all = vec![epoch(1, first)];
-    all.extend((host.epochs > 1).then(|| epoch(host.epochs - 1, later)));
+    if host.epochs > 1 {
+        all.push(epoch(host.epochs - 1, later));
+    }
     all
 }
 

@@ -132,11 +132,10 @@ fn link_seconds(compiled: &CompiledProgram, spec: &Spec) -> f64 {
     let of_host = |side: usize| bytes(copies[side], None) * times[side] * replicas;
     let hosts = of_host(0).max(of_host(1)) / spec.options.host.shared_bytes_per_second;
     let clock = spec.target.chip.clock.0 as f64;
-    let of_ipu = |ipu| {
+    let ipus = (0..spec.target.ipus).map(IpuId).map(|ipu| {
         let moved: f64 = (0..2).map(|side| bytes(copies[side], Some(ipu)) * times[side]).sum();
         moved / compiled.system.host_bytes_per_cycle / clock
-    };
-    let ipus = (0..spec.target.ipus).map(IpuId).map(of_ipu);
+    });
     ipus.fold(hosts, f64::max)
 }
 

@@ -133,7 +133,11 @@ impl HostTimeline {
         let moving = self.link_cycles(bytes);
         let entry = self.streams.entry(stream).or_default();
         // A callback starts when the previous one is done and a buffer is free.
-        let free = if entry.emptied.len() as u64 >= depth { entry.emptied.pop_front().unwrap_or_default() } else { Cycles::ZERO };
+        let free = if entry.emptied.len() as u64 >= depth {
+            entry.emptied.pop_front().unwrap_or_default()
+        } else {
+            Cycles::ZERO
+        };
         // Rounds of other instances and threads have their own times.
         let drawn = entry.fetched
             + self.replicas.place * PLACES_APART
@@ -184,10 +188,12 @@ impl HostTimeline {
     pub(crate) fn callback(&mut self, stream: ProgramId) -> Option<(u64, CycleRange)> {
         let entry = self.streams.get(&stream)?;
         let busy = CycleRange::new(entry.begun.max(self.shown_until), entry.called);
-        (entry.begun < entry.called && busy.start < busy.end).then(|| {
+        if entry.begun < entry.called && busy.start < busy.end {
             self.shown_until = busy.end;
-            (entry.fetched - 1, busy)
-        })
+            Some((entry.fetched - 1, busy))
+        } else {
+            None
+        }
     }
 }
 
@@ -205,7 +211,11 @@ pub(crate) fn wait_for_loader(host: &HostSpec, device: f64, load: f64) -> f64 {
             for call in 0..LOADER_SIMULATED_CALLS {
                 // A ring of `buffer_size` calls: the next call is loaded after the oldest was
                 // taken.
-                let room = if started.len() as u64 >= host.buffer_size { started.pop_front().unwrap_or(0.0) } else { 0.0 };
+                let room = if started.len() as u64 >= host.buffer_size {
+                    started.pop_front().unwrap_or(0.0)
+                } else {
+                    0.0
+                };
                 loaded = loaded.max(room) + load * (1.0 + host.sample_time_spread * noise(call));
                 let start = free.max(loaded);
                 // The first half of the calls fills the ring.
