@@ -7,20 +7,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
 
-/// Names of directories begin with this; process and a number follow.
+/// The prefix of directory names, followed by the process and a number.
 const PREFIX: &str = "tilescope-session-";
-/// A file in each of them, locked by the process that it belongs to for as long as that lives.
+/// A file in each directory, locked by its process for as long as that lives.
 const LOCK_FILE: &str = "in-use.lock";
-/// Directories of one process, and names that others have taken.
+/// The highest number of a directory of one process, including names taken by others.
 const MAX_NUMBER: u32 = 10_000;
-/// A child that was just killed may still be writing: so often is removing tried, with a pause.
+/// The number of attempts to remove a directory, with pauses: a child that was just killed may
+/// still write.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Why there is no directory.
+/// The reason why no directory could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TemporaryDirectoryError {
-    /// The system refused to make it.
+    /// The system could not create it.
     #[error("temporary files cannot be written: {source}: {}", path.display())]
     NotWritten { path: PathBuf, source: io::Error },
     /// All names are taken.
@@ -28,8 +29,8 @@ pub enum TemporaryDirectoryError {
     NoPlace { base: PathBuf },
 }
 
-/// A directory of this process; gone when it is dropped, when the process is interrupted, and else
-/// when the next process looks for what others have left.
+/// A directory of this process. It is removed when it is dropped or the process is interrupted, and
+/// otherwise when the next process cleans up after others.
 #[derive(Debug)]
 pub struct TemporaryDirectory {
     path: PathBuf,
@@ -38,10 +39,10 @@ pub struct TemporaryDirectory {
 }
 
 impl TemporaryDirectory {
-    /// Makes one.
+    /// Creates a directory.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The directory cannot be created.
     pub fn new() -> Result<Self, TemporaryDirectoryError> {
         static SWEPT: Once = Once::new();
         SWEPT.call_once(remove_stale_directories);
@@ -49,7 +50,8 @@ impl TemporaryDirectory {
     }
 
     fn below(base: &Path) -> Result<Self, TemporaryDirectoryError> {
-        // Held until it is in the list: an interruption in between would leave it.
+        // Held until the directory is in the list: an interruption in between would leave it
+        // behind.
         let mut unfinished = unfinished();
         let (path, mark) = make(base)?;
         unfinished.push(path.clone());
@@ -65,9 +67,9 @@ impl TemporaryDirectory {
 
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
-        // Held until it is gone: an interruption in between would leave a part.
+        // Held until the directory is removed: an interruption in between would leave a part of it.
         let mut unfinished = unfinished();
-        // Some systems remove no file that is open.
+        // Some systems cannot remove open files.
         drop(self.mark.take());
         for _ in 0..TRIES {
             match std::fs::remove_dir_all(&self.path) {
@@ -128,7 +130,7 @@ fn sweep_in(base: &Path) {
     }
 }
 
-/// True for a name that this program gives its directories.
+/// True for names of this program's directories.
 fn is_own_name(name: &str) -> bool {
     let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
