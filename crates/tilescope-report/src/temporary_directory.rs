@@ -81,7 +81,7 @@ impl Drop for TemporaryDirectory {
     }
 }
 
-/// A new directory, and its mark, locked.
+/// A new directory and its mark, which is locked.
 fn make(base: &Path) -> Result<(PathBuf, File), TemporaryDirectoryError> {
     let process = std::process::id();
     for number in 0..MAX_NUMBER {
@@ -95,8 +95,8 @@ fn make(base: &Path) -> Result<(PathBuf, File), TemporaryDirectoryError> {
             Ok(mark) => mark,
             Err(source) => return Err(TemporaryDirectoryError::NotWritten { path, source }),
         };
-        // Without a lock another process may take it for an old one; where files cannot be locked,
-        // none is ever taken for that.
+        // Without a lock, another process may take the directory for a stale one. On systems
+        // without file locks, no directory counts as stale.
         let taken = matches!(mark.try_lock(), Err(std::fs::TryLockError::WouldBlock));
         if !taken && path.join(LOCK_FILE).exists() {
             return Ok((path, mark));
@@ -105,25 +105,25 @@ fn make(base: &Path) -> Result<(PathBuf, File), TemporaryDirectoryError> {
     Err(TemporaryDirectoryError::NoPlace { base: base.to_owned() })
 }
 
-/// Removes, on a thread of its own, what processes have left that ended without a chance to.
+/// Removes directories of processes that ended without cleaning up, on a thread of its own.
 fn remove_stale_directories() {
     let sweeping = std::thread::Builder::new().name("sweep".to_owned());
-    // Without a thread the next process may have one.
+    // Without a thread, the next process may clean up.
     let _ = sweeping.spawn(|| sweep_in(&std::env::temp_dir()));
 }
 
-/// A directory is removed if it is called like those of this program, has their mark, and nobody holds
-/// that.
+/// Removes the directories that have a name of this program and its mark, if no process holds the
+/// mark.
 fn sweep_in(base: &Path) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
     for entry in entries.flatten() {
         let named = entry.file_name().to_str().is_some_and(is_own_name);
-        // A link to a directory is none here.
+        // A link to a directory does not count.
         if named && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let path = entry.path();
             let mark = File::options().write(true).open(path.join(LOCK_FILE));
             if mark.is_ok_and(|mark| mark.try_lock().is_ok()) {
-                // What cannot be removed stays for whoever can.
+                // A directory of another user stays for that user's processes.
                 let _ = std::fs::remove_dir_all(path);
             }
         }
