@@ -1,4 +1,4 @@
-//! Tests of the whole way from bytes to a graph.
+//! Tests of the whole path from bytes to a graph.
 
 mod collection;
 mod files;
@@ -16,7 +16,7 @@ fn resolved(model: &OnnxFileBuilder) -> Result<OnnxGraph, OnnxError> {
     OnnxFile::read(Cursor::new(model.bytes()))?.resolve(&DimValues::default())
 }
 
-/// What is said of a model that cannot be read.
+/// The error message for a model that cannot be read.
 fn refusal(model: &OnnxFileBuilder) -> String {
     resolved(model).expect_err("a model that cannot be read").to_string()
 }
