@@ -21,7 +21,7 @@ fn refusal(model: &OnnxFileBuilder) -> String {
     resolved(model).expect_err("a model that cannot be read").to_string()
 }
 
-/// Shape and, if they are known, values of an output of a model of one node.
+/// Shape of an output of a model of one node and, if they are known, its values.
 fn dims_of_output(model: &OnnxFileBuilder, at: usize) -> Vec<u64> {
     let graph = resolved(model).unwrap_or_else(|error| panic!("{error}"));
     graph.value(graph.outputs[at]).dims.clone()
