@@ -13,7 +13,10 @@
 //! `test_times.rs`, `map.rs`, `structure.rs`, `notices.rs` and `fuzz.rs` describe the other commands; the rest of this page is about the first.
 //!
 //! Without DIR: `src` and `crates/*/src` of this workspace. Always exits with 0, unless `--check` is
-//! given and a target is missed or a file could not be parsed (1), or the command line is wrong (2).
+//! given and a metric is worse than its ceiling or a file could not be parsed (1), or the command line
+//! is wrong (2). A metric that misses its target has a ceiling: the worst value that passes until the
+//! target is met. The table `LIMITS` in `metrics.rs` holds targets and ceilings.
+//!
 //! `--list` prints the places behind each figure.
 //!
 //! # What is counted
@@ -31,9 +34,15 @@
 //! | `Result<_, String>` | paths with a segment `Result` whose second type ends in `String`, in types and expressions | < 0.2 /kloc |
 //! | doc comments of three words or fewer | `///` lines that follow each other are one doc comment, on items, fields, variants and in macro calls; a word has a letter or digit | < 4 % |
 //! | assertions | `assert!`, `assert_eq!`, `assert_ne!` and their `debug_` forms, also inside other macros | > 0.7 /kloc |
+//! | doc comments from What, Which, Whether | doc comments, also `//!`, whose first word is one of these, of all | <= 1.5 % |
+//! | closures bound to nouns | `let name = \|…\| …` whose name does not begin with a word of `VERBS` in `dialect.rs`, or of `VERBS_WITH_OBJECT` and another word | <= 2 /kloc |
+//! | `let (a, b) = (x, y)` | tuples on both sides | <= 0.5 /kloc |
+//! | matches on a boolean | `match` with an arm `true` or `false` | 0 |
+//! | `.then(…)` and `.then_some(…)` | calls of `then_some`, and of `then` with a closure | <= 0.5 /kloc |
+//! | odd phrases | `PHRASES` in `dialect.rs`, in comments, doc comments and strings, also across lines | 0 |
 //! | public items without docs | `pub` (not `pub(…)`) structs, enums, unions, traits, aliases, functions, methods, constants, statics; not fields, variants, modules, `use`; `#[doc(hidden)]` counts as docs | none |
-//! | gui: arrows up between floors | once `gui` has `model`, `widgets`, `views` and `shell`: pairs of a module and a folder that `FLOORS` in `imports.rs` does not let it import. A folder with a rule may not import a module without one | 0 |
-//! | modules in the largest circle | top-level modules of `gui` (a target only before it has floors), `sim` and others that import each other, directly or not; all circles are printed, with `--list` the imports that close them | 0 |
+//! | gui: arrows up between floors | pairs of a module and a folder that `FLOORS` in `imports.rs` does not let it import. A folder with a rule may not import a module without one | 0 |
+//! | modules in the largest circle | top-level modules of `gui`, `sim` and others that import each other, directly or not; all circles are printed, with `--list` the imports that close them | 0 in `sim` |
 //!
 //! Imports are `use` items and written paths, also inside macro calls, that begin with `crate`,
 //! `self`, `super`, a crate of the project or a child module. They are followed through `use` and
@@ -41,7 +50,7 @@
 //! What `lib.rs` or `mod.rs` of a crate or layer defines itself belongs to no folder and counts
 //! nowhere. Visibilities (`pub(super)`) and links in docs are no imports.
 //!
-//! A part or room that does not exist shows `-` and misses its target: a renamed folder must be
+//! A part or room that does not exist, or `gui` without floors, shows `-` and fails `--check`: a renamed folder must be
 //! renamed here too (`HARD_PARTS`, `WINDOW`, `SIMULATOR` in `metrics.rs`), not turn green.
 //!
 //! Both layouts have one tree of modules: `src/sim/planner` and `crates/tilescope-sim/src/planner`
@@ -54,6 +63,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 mod count;
+mod dialect;
 mod fuzz;
 mod imports;
 mod map;
@@ -73,7 +83,7 @@ cargo xtask style [--list] [--json] [--check] [DIR…]
 Measures the style of the code below each DIR (default: src and crates/*/src of this workspace).
   --list   print the places behind each figure
   --json   print JSON instead of a table, with the places
-  --check  exit with 1 if a target is missed";
+  --check  exit with 1 if a metric is worse than its ceiling, or than its target if it has none";
 
 /// What the command line asks for.
 #[derive(Debug, Default, PartialEq)]
@@ -140,7 +150,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures and prints; false if `--check` was given and a target is missed.
+/// Measures and prints; false if `--check` was given and a metric is worse than its limit.
 fn style(arguments: impl Iterator<Item = String>) -> Result<bool, Box<dyn Error>> {
     let arguments = StyleArguments::parse(arguments)?;
     let root = workspace_root()?;

@@ -1,9 +1,10 @@
-//! Answers to questions in SQL as Parquet files, written as rows come.
+//! Writes answers to SQL queries as Parquet files while their rows arrive.
 //!
-//! SQLite gives each value a type, a file each column one. A column has the type that the report
-//! declares for it (by SQLite's rule of affinity, where that is a type of values), joined with those of
-//! its values: whole and real numbers are real numbers, everything else does not mix. What the first
-//! rows do not say yet may turn out later; then the question is asked again, with what is known.
+//! SQLite gives each value a type, a file each column. The type of a column combines the one that
+//! the report declares for it (by SQLite's affinity rules, if it is a type of values) with those of
+//! its values: integers and real numbers combine to real numbers; no other types do. The first rows
+//! may not determine a type that later rows need. In that case the query is repeated with the types
+//! found so far.
 
 use crate::column::{ColumnBuilder, ColumnKind};
 use crate::files::{ArrowFileError, parquet_writer};
@@ -17,7 +18,7 @@ use tilescope_analysis::sql::{self, RowSink, SqlError, SqlQuestion, SqlSummary, 
 use tilescope_report::Report;
 use tilescope_report::units::grouped;
 
-/// Rows of a batch, and bytes of their values; the first one decides what columns are.
+/// Rows of a batch, and bytes of their values. The first batch determines the types of columns.
 const BATCH_ROWS: usize = 1 << 14;
 const BATCH_BYTES: usize = 8 << 20;
 
@@ -32,7 +33,7 @@ impl ColumnKind {
         }
     }
 
-    /// What holds both, if anything does.
+    /// The type that can represent both, if there is one.
     fn joined(self, other: Self) -> Option<Self> {
         match (self, other) {
             (one, other) if one == other => Some(one),
@@ -51,28 +52,28 @@ impl ColumnKind {
     }
 }
 
-/// What is known of the columns of an answer.
+/// The known types of the columns of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerColumnKinds(Vec<Option<ColumnKind>>);
 
-/// Why an answer is no file.
+/// The reason why an answer was not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerFileError {
     #[error(transparent)]
     Sql(#[from] SqlError),
-    /// A column turned out to be something else than it was written as: what is written is void, and
-    /// the question has to be asked again with what is known now.
+    /// A column turned out to need another type than it was written with. The output is void, and
+    /// the query must be repeated with these types.
     #[error("the types of the columns are known only now")]
     Again(AnswerColumnKinds),
-    /// Values of a column that no type of a file holds.
+    /// Values of a column that share no type of a file.
     #[error(
         "column {column:?} is of {kind}, and row {} of the answer has {found} there: a column of a \
          Parquet file has one type; CAST({} AS TEXT) gives it one",
         grouped(*row), quoted(column)
     )]
     Mixed { column: String, row: u64, kind: &'static str, found: &'static str },
-    /// A whole number that a real number does not hold exactly, in a column with real ones.
+    /// An integer that a real number cannot represent exactly, in a column of real numbers.
     #[error(
         "column {column:?} is of real numbers, and row {} of the answer has {value} there, which none \
          of them is exactly; CAST({} AS TEXT) keeps it",
@@ -84,15 +85,15 @@ pub enum AnswerFileError {
     Write(String),
 }
 
-/// A name as SQL has it.
+/// An identifier quoted for SQL.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Answers a question with a Parquet file. It begins with what is known of the columns.
+/// Writes the answer to a query as a Parquet file, starting from the known types of its columns.
 ///
 /// # Errors
-/// Those of the question and of the output, values that no column holds, and
+/// Those of the query and of the output, values that no column can have, and
 /// [`AnswerFileError::Again`].
 pub fn write_answer(
     report: &Arc<Report>,
@@ -118,31 +119,31 @@ pub fn write_answer(
     }
 }
 
-/// Rows on their way into a file.
+/// Collects rows and writes them to a file.
 struct AnswerRows<W: Write + Send> {
     names: Vec<String>,
     declared: Vec<Option<ColumnKind>>,
-    /// What the values were so far.
+    /// Types of the values so far.
     kinds: Vec<Option<ColumnKind>>,
     held: Vec<Vec<SqlValue>>,
     held_bytes: usize,
-    /// Rows before those that are held.
+    /// Number of rows before the collected ones.
     done: u64,
-    /// Until it is a file.
+    /// The output, until the file is started.
     output: Option<W>,
     file: Option<AnswerFile<W>>,
-    /// Why there are no more rows.
+    /// The reason why no more rows are accepted.
     problem: Option<AnswerFileError>,
 }
 
-/// A file, and what its columns are.
+/// A file, with the types of its columns.
 struct AnswerFile<W: Write + Send> {
     writer: ArrowWriter<W>,
     schema: SchemaRef,
     kinds: Vec<ColumnKind>,
 }
 
-/// Where nothing is declared and no row has a value.
+/// The type of a column without a declaration and values.
 const OF_NOTHING: ColumnKind = ColumnKind::Text;
 
 impl<W: Write + Send> RowSink for AnswerRows<W> {
@@ -173,7 +174,7 @@ impl<W: Write + Send> RowSink for AnswerRows<W> {
 }
 
 impl<W: Write + Send> AnswerRows<W> {
-    /// Keeps a problem for whoever asked, and ends the question.
+    /// Stores an error for the caller and ends the query.
     fn noted(&mut self, done: Result<(), AnswerFileError>) -> io::Result<()> {
         done.map_err(|problem| {
             self.problem = Some(problem);
@@ -216,7 +217,7 @@ impl<W: Write + Send> AnswerRows<W> {
         }
     }
 
-    /// Writes the rows that are held.
+    /// Writes the collected rows.
     fn write(&mut self) -> Result<(), AnswerFileError> {
         if let Some(output) = self.output.take() {
             self.file = Some(self.begin(output)?);
@@ -243,7 +244,7 @@ impl<W: Write + Send> AnswerRows<W> {
         Ok(())
     }
 
-    /// Begins the file: from here on columns are what they are.
+    /// Starts the file: from here on the types of columns are fixed.
     fn begin(&self, output: W) -> Result<AnswerFile<W>, AnswerFileError> {
         let kinds: Vec<ColumnKind> =
             self.kinds.iter().map(|kind| kind.unwrap_or(OF_NOTHING)).collect();

@@ -1,17 +1,17 @@
 //! Tables of a report as Arrow: the executed steps, the records behind the views, and the tables
-//! that the views show. The command line writes them to files, the Python package hands them to
-//! whatever reads Arrow.
+//! that the views show. The command line writes them to files, and the Python package passes them
+//! to libraries that read Arrow.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
 //! | `table` | [`read_table`]: any table by name, as batches |
-//! | `records` | rows that are made while they are read, executed steps batch by batch |
-//! | `views` | tables that are made whole, by what their cells hold |
-//! | `column` | columns, by what is declared of them |
-//! | `files` | Parquet and Arrow files, written as batches come (feature `files`) |
-//! | `answer` | answers to questions in SQL as Parquet files (feature `files`) |
+//! | `records` | rows that are built while they are read, executed steps batch by batch |
+//! | `views` | tables that are built whole, with types from their cells |
+//! | `column` | columns, with their declared types |
+//! | `files` | Parquet and Arrow files, written while batches arrive (feature `files`) |
+//! | `answer` | answers to SQL queries as Parquet files (feature `files`) |
 
-// A figure that is cut off without a word is a wrong figure; tests count small things.
+// A figure that is truncated silently is wrong; tests count small things.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 #[cfg(feature = "files")]

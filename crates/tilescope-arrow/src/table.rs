@@ -9,27 +9,27 @@ use tilescope_analysis::records::{RecordError, RowFilter, RowSelection};
 use tilescope_analysis::tables::{self, NamedTable};
 use tilescope_report::{Report, ReportError};
 
-/// Batches one after the other.
+/// An iterator over batches.
 pub type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
-/// Why a table could not be made.
+/// The reason why a table could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// There is no table of the name.
+    /// There is no table with this name.
     #[error("there is no table {name:?}{}; known: {}", nearest(name), known_names())]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
-    /// The rows of a table cannot be selected so.
+    /// The table cannot be filtered in this way.
     #[error("rows of the table {table:?} are not selected by {}; {}", filter.name(), known_filters(filters))]
     Selection {
         /// The table.
         table: String,
-        /// What it was asked to go by.
+        /// The requested filter.
         filter: RowFilter,
-        /// What it goes by.
+        /// The filters that it supports.
         filters: &'static [RowFilter],
     },
     /// A range ends before it begins.
@@ -37,13 +37,13 @@ pub enum TableError {
     Backwards {
         /// The first cycle.
         start: u64,
-        /// The cycle behind the last.
+        /// The cycle after the last.
         end: u64,
     },
     /// The report cannot be read.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// Arrow refuses what was made: a bug of ours.
+    /// Arrow refuses our data: a bug.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
 }
@@ -57,7 +57,7 @@ impl From<RecordError> for TableError {
     }
 }
 
-/// `, did you mean …?` where a name is near.
+/// `, did you mean …?` if a known name is similar.
 fn nearest(name: &str) -> String {
     let likeness = |known: &String| strsim::normalized_damerau_levenshtein(name, known);
     let best = tables::names().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
@@ -90,9 +90,9 @@ impl From<TableError> for ArrowError {
 
 /// A table of a report.
 pub enum ArrowTable {
-    /// In memory.
+    /// A table in memory.
     Whole(RecordBatch),
-    /// Rows that are read batch by batch, and how many there are.
+    /// Rows that are read batch by batch, and their number.
     Long(Arc<SelectedRecords>, u64),
 }
 
@@ -128,7 +128,8 @@ impl ArrowTable {
 /// The selected rows of a table.
 ///
 /// # Errors
-/// An unknown name, a selection that the table does not take, parts of the file that cannot be read.
+/// The name is unknown, the table does not support the selection, or a part of the file cannot be
+/// read.
 pub fn read_table(
     report: &Arc<Report>,
     name: &str,

@@ -1,5 +1,5 @@
-//! Chrome's trace events: one JSON object in a line each, times in microseconds with three digits
-//! behind the point.
+//! Writes Chrome's trace events: one JSON object per line, with times in microseconds and three
+//! decimals.
 
 use crate::clock::NanosecondClock;
 use crate::timeline::{LaneTrack, ProcessTrack, StepFacts, StepSlice, TraceWriter};
@@ -18,11 +18,11 @@ impl fmt::Display for Microseconds {
     }
 }
 
-/// Letters of a text. Each event repeats its name, so that long names that a stranger wrote would
-/// make gigabytes of a few megabytes.
+/// The most letters of a text. Each event repeats its name, so long names in an untrusted file
+/// would turn a few megabytes into gigabytes.
 const MOST_LETTERS: usize = 1024;
 
-/// A text as JSON has it, cut off with an ellipsis beyond [`MOST_LETTERS`].
+/// A text as JSON, cut with an ellipsis beyond [`MOST_LETTERS`].
 struct Quoted<'a>(&'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -40,19 +40,19 @@ pub(crate) struct ChromeTrace<'a> {
     output: &'a mut dyn Write,
     facts: &'a StepFacts,
     clock: NanosecondClock,
-    /// Whether an event was written, behind which a comma belongs.
+    /// True if an event was written, so that a comma must follow.
     has_events: bool,
     process: u32,
     thread: u32,
     last_thread: u32,
-    /// The name of the lane, which counters begin with.
+    /// The name of the lane, which is the prefix of its counters.
     lane: String,
     /// Threads of marks beside the lane, or of the host, by process, kind and row.
     rows: BTreeMap<(Option<(u32, MarkKind)>, usize), u32>,
-    /// Names of programs as JSON has them, made when they are first used. A map, since a file may
-    /// give its programs any ids.
+    /// Names of programs as JSON, built on first use. A map, because a file may have any ids of
+    /// programs.
     program_names: HashMap<ProgramId, String>,
-    /// The event in the making.
+    /// The event under construction.
     event: Vec<u8>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> ChromeTrace<'a> {
         })
     }
 
-    /// Writes the event in the making.
+    /// Writes the event under construction.
     fn send(&mut self) -> io::Result<()> {
         let between: &[u8] = if self.has_events { b",\n" } else { b"" };
         self.has_events = true;
@@ -94,7 +94,7 @@ impl<'a> ChromeTrace<'a> {
         self.send()
     }
 
-    /// Names a thread, which keeps its place in the order of numbers.
+    /// Names a thread; threads are sorted by number.
     fn start_thread(&mut self, name: &str) -> io::Result<u32> {
         self.last_thread += 1;
         let (process, thread) = (self.process, self.last_thread);
@@ -168,7 +168,7 @@ impl<'a> ChromeTrace<'a> {
 
     fn flow(&mut self, phase: &str, at: u64, number: u64) -> io::Result<()> {
         let (process, thread, at) = (self.process, self.thread, Microseconds(at));
-        // An arrow ends at the slice around it, not at the next one.
+        // The arrow ends at the enclosing slice, not at the next one.
         let binding = if phase == "f" { ",\"bp\":\"e\"" } else { "" };
         write!(
             self.event,
@@ -211,7 +211,7 @@ impl TraceWriter for ChromeTrace<'_> {
     }
 
     fn close_mark(&mut self, _: Cycles) -> io::Result<()> {
-        // A whole slice was written when it began.
+        // A complete slice was written at its start.
         Ok(())
     }
 

@@ -1,26 +1,26 @@
-//! From cycles to nanoseconds.
+//! Conversion of cycles to nanoseconds.
 
 use tilescope_report::units::{CycleRange, Cycles, Hertz};
 
 /// Nanoseconds in a second.
 const NANOSECONDS: u128 = 1_000_000_000;
 
-/// Turns cycles since the start of the trace into nanoseconds.
+/// Converts cycles since the start of the trace to nanoseconds.
 ///
-/// Each edge is rounded by itself, from the cycles since the start: what lies within something else
-/// in cycles does so in nanoseconds, and no error grows along a run.
+/// Each edge is rounded on its own, from the cycles since the start: ranges that nest in cycles
+/// also nest in nanoseconds, and errors do not accumulate along a run.
 #[derive(Clone, Copy, Debug)]
 pub struct NanosecondClock {
     hertz: u64,
 }
 
 impl NanosecondClock {
-    /// A clock of so many cycles a second; where that is not known, a cycle counts as a nanosecond.
+    /// A clock with this frequency; if that is unknown, a cycle counts as a nanosecond.
     pub fn new(clock: Hertz) -> Self {
         Self { hertz: clock.0 }
     }
 
-    /// Whether the clock is known.
+    /// True if the frequency is known.
     pub fn is_known(self) -> bool {
         self.hertz > 0
     }

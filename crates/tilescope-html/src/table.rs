@@ -1,4 +1,5 @@
-//! Tables of a page: sortable by the reader, whole in the page, its first rows in the text of it.
+//! Tables of a page: sortable by the reader, complete in the page's data, with the first rows in
+//! its text.
 
 use crate::names::{escaped, shown};
 use crate::svg::Px;
@@ -8,13 +9,13 @@ use std::fmt::Write;
 use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell};
 use tilescope_report::units::grouped;
 
-/// Rows that stand in the text of the page; a reader who asks for more gets all of them.
+/// Number of rows in the text of the page; the reader can expand the others.
 const FIRST_ROWS: usize = 12;
-/// Tables of a few rows more than that stand there whole.
+/// Tables with up to this number of rows are in the text completely.
 const WHOLE_ROWS: usize = 24;
-/// Most rows of a table in a page; the command line has all of them.
+/// The most rows of a table in a page; the command line has all of them.
 pub(crate) const MAX_ROWS: usize = 2_000;
-/// Largest whole number that a script holds exactly.
+/// The largest integer that JavaScript represents exactly.
 const MAX_SCRIPT_NUMBER: u64 = 1 << 53;
 
 /// A table of a page.
@@ -24,18 +25,18 @@ pub(crate) struct HtmlTable {
     pub id: String,
     pub caption: String,
     pub columns: Vec<HtmlColumn>,
-    /// Rows in the text of the page, each of its cells as an element.
+    /// Rows in the text of the page, each as elements for its cells.
     rows: Vec<Value>,
-    /// The row of sums over all rows, in the same way.
+    /// The row of sums over all rows, in the same form.
     totals: Option<Value>,
-    /// All rows, where the text has the first of them only.
+    /// All rows, if the text has only the first of them.
     #[serde(skip)]
     all: Option<Vec<Vec<TableCell>>>,
-    /// Rows in the page.
+    /// Number of rows in the page.
     pub count: usize,
-    /// Whether it is closed at first.
+    /// True if it is collapsed initially.
     pub folded: bool,
-    /// What is to be said of rows that are not in the page; empty where all are.
+    /// A note about rows that are not in the page; empty if all are.
     pub left_out: String,
     pub count_text: String,
     pub first: usize,
@@ -46,11 +47,11 @@ pub(crate) struct HtmlColumn {
     pub title: String,
     pub about: String,
     pub numeric: bool,
-    /// Whether the larger difference comes first, whichever way it goes.
+    /// True if sorting by a difference ignores its sign.
     pub by_size: bool,
 }
 
-/// A stretch of a bar, as shares of its whole length, in a colour.
+/// A coloured part of a bar, as shares of its whole length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BarPart {
     pub from: f64,
@@ -59,7 +60,7 @@ pub(crate) struct BarPart {
 }
 
 impl HtmlTable {
-    /// A table as every reader has it.
+    /// A table in the usual form.
     pub(crate) fn new(id: impl Into<String>, caption: impl Into<String>, data: &DataTable) -> Self {
         Self::with_bars(id, caption, data, |_| Vec::new(), "")
     }
@@ -130,18 +131,18 @@ impl HtmlTable {
         }
     }
 
-    /// The same, closed until the reader opens it.
+    /// The same table, collapsed until the reader opens it.
     pub(crate) fn folded(self) -> Self {
         Self { folded: true, ..self }
     }
 
-    /// The same with a last row that stays where it is, however others are sorted.
+    /// The same table with a last row that is not sorted with the others.
     pub(crate) fn with_foot(self, row: &[TableCell]) -> Self {
         let cells = cells_of(row, &self.columns);
         Self { totals: Some(Value::from_safe_string(cells)), ..self }
     }
 
-    /// All rows for the script of the page: numbers that it writes as the program does, and texts.
+    /// All rows for the script of the page: numbers in the program's notation, and texts.
     pub(crate) fn script_rows(&self) -> Option<serde_json::Value> {
         let rows = self.all.as_ref()?.iter();
         Some(rows.map(|row| row.iter().map(script_cell).collect::<Vec<_>>()).collect())
@@ -152,11 +153,11 @@ fn is_change(cell: &TableCell) -> bool {
     matches!(cell, TableCell::Change { .. } | TableCell::RealChange(_) | TableCell::ChangeShare(_))
 }
 
-/// A cell for the script of the page, which groups the digits of numbers by itself.
+/// A cell for the script of the page, which groups the digits of numbers itself.
 fn script_cell(cell: &TableCell) -> serde_json::Value {
     match cell {
         TableCell::Count(count) if *count < MAX_SCRIPT_NUMBER => (*count).into(),
-        // Missing everywhere in long columns of large tables.
+        // Frequent in long columns of large tables.
         TableCell::Missing => serde_json::Value::Null,
         cell => shown(&cell.text()).into(),
     }
@@ -176,7 +177,7 @@ fn cells_of(row: &[TableCell], columns: &[HtmlColumn]) -> String {
     text
 }
 
-/// A bar in as wide a cell as there is.
+/// A bar that fills its cell.
 fn bar(parts: &[BarPart]) -> String {
     let mut text = String::from(
         "<svg class=\"share\" aria-hidden=\"true\" viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\">",
@@ -193,7 +194,7 @@ fn bar(parts: &[BarPart]) -> String {
     text
 }
 
-/// Bars that stand on each other, one behind the other from the left.
+/// Bar parts stacked from left to right.
 pub(crate) fn stacked(shares: impl IntoIterator<Item = (&'static str, f64)>) -> Vec<BarPart> {
     let mut from = 0.0;
     let part = |(colour, share): (&'static str, f64)| {

@@ -1,18 +1,18 @@
-//! What must hold before a graph is looked at: its version, its names, its order.
+//! Checks before a graph is used: its version, its names, its order.
 
 use crate::error::OnnxError;
 use crate::proto::{GraphProto, ModelProto, NodeProto};
 use std::collections::{HashMap, VecDeque};
 
-/// Versions of the standard's set of operators that are understood.
+/// Supported versions of the standard operator set.
 const OPSETS: std::ops::RangeInclusive<i64> = 7..=28;
 
-/// The same set under both of its names.
+/// Maps both names of the standard domain to one.
 pub(crate) fn standard_domain(domain: &str) -> &str {
     if domain == "ai.onnx" { "" } else { domain }
 }
 
-/// Version of the standard's own set of operators.
+/// Version of the standard operator set.
 pub(crate) fn opset(model: &ModelProto) -> Result<u32, OnnxError> {
     let standard = |import: &&(_, i64)| {
         let (domain, _): &(std::sync::Arc<str>, _) = import;
@@ -41,7 +41,7 @@ pub(crate) fn opset(model: &ModelProto) -> Result<u32, OnnxError> {
     }
 }
 
-/// The graph, if there is one that can be read at all.
+/// The graph, if there is a readable one.
 pub(crate) fn graph(model: &ModelProto) -> Result<&GraphProto, OnnxError> {
     let Some(graph) = &model.graph else {
         return Err(OnnxError::File("there is no graph in it: this is no ONNX file".to_owned()));
@@ -55,7 +55,7 @@ pub(crate) fn graph(model: &ModelProto) -> Result<&GraphProto, OnnxError> {
     Ok(graph)
 }
 
-/// What a message calls a node.
+/// The name of a node in messages.
 pub(crate) fn place(name: &str, op: &str) -> String {
     format!("node {name:?} ({op})")
 }
@@ -65,11 +65,11 @@ fn node_place(node: &NodeProto) -> String {
     place(name.map_or("", |name| name), &node.op)
 }
 
-/// Nodes in an order in which each reads only what was computed before: that of the file, which
-/// should be one; else the first of those that could come next.
+/// Nodes in an order in which each reads only earlier results: the order of the file if possible;
+/// otherwise, always the first node that can come next.
 ///
 /// # Errors
-/// If a name is given twice, or nodes wait for each other.
+/// If a name is given twice, or nodes depend on each other in a cycle.
 pub(crate) fn order(graph: &GraphProto) -> Result<Vec<usize>, OnnxError> {
     let writers = writers(graph)?;
     let nodes = &graph.nodes;
@@ -112,7 +112,7 @@ pub(crate) fn order(graph: &GraphProto) -> Result<Vec<usize>, OnnxError> {
     }
 }
 
-/// Value -> node that computes it. No value has two sources.
+/// Maps each value to the node that computes it. No value has two sources.
 fn writers(graph: &GraphProto) -> Result<HashMap<&str, usize>, OnnxError> {
     let mut writers: HashMap<&str, usize> = HashMap::new();
     let mut given: HashMap<&str, &str> = HashMap::new();
@@ -126,7 +126,7 @@ fn writers(graph: &GraphProto) -> Result<HashMap<&str, usize>, OnnxError> {
         }
     }
     for input in &graph.inputs {
-        // An initialiser may be listed as an input: it is its default.
+        // An initialiser may also be an input: it is its default.
         if given.insert(&input.name, "input") == Some("input") {
             return twice(&input.name, format!("input {:?}", input.name));
         }

@@ -1,4 +1,4 @@
-//! The messages of onnx.proto3 that a graph needs, and their decoding.
+//! The messages of onnx.proto3 that a graph needs, and their decoder.
 //!
 //! Field numbers: <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3>.
 
@@ -14,7 +14,7 @@ use std::io::{Read, Seek};
 use std::sync::Arc;
 pub(crate) use tensor::{MAX_RANK, TensorProto};
 
-/// A name; equal ones of a file share their bytes.
+/// A name; equal names of a file share their bytes.
 pub(crate) type Name = Arc<str>;
 
 /// `metadata_props`.
@@ -63,7 +63,7 @@ pub(crate) struct AttributeProto {
 pub(crate) enum AttributeValueProto {
     Plain(AttributeValue),
     Graph(Box<GraphProto>),
-    /// In functions: the attribute of this name of the call.
+    /// In functions: the call's attribute with this name.
     Reference(Name),
 }
 
@@ -77,7 +77,7 @@ pub(crate) enum DimensionProto {
 #[derive(Debug)]
 pub(crate) struct ValueInfoProto {
     pub name: Name,
-    /// Element type and, if it is written, shape; none for sequences, maps and absent types.
+    /// Element type and, if present, shape; `None` for sequences, maps and absent types.
     pub tensor: Option<(ElementKind, Option<Vec<DimensionProto>>)>,
 }
 
@@ -94,12 +94,12 @@ pub(crate) struct FunctionProto {
     pub opset_imports: Vec<(Name, i64)>,
 }
 
-/// Whole numbers in the file have their sign in two's complement.
+/// Integers in the file are in two's complement.
 fn signed(value: u64) -> i64 {
     value.cast_signed()
 }
 
-/// More sets of operators than any file uses.
+/// The most operator sets of a file; above any real number.
 const MAX_IMPORTS: usize = 1000;
 
 /// Decodes messages.
@@ -120,7 +120,7 @@ impl<R: Read + Seek> ProtoReader<R> {
         })
     }
 
-    /// Hash of what was read, weights left out.
+    /// Hash of everything that was read, without weights.
     pub(crate) fn content_hash(&mut self) -> String {
         self.wire.content_hash()
     }
@@ -136,7 +136,7 @@ impl<R: Read + Seek> ProtoReader<R> {
         Ok(name)
     }
 
-    /// Reads the fields of a message up to `end`; what `take` does not want is passed over.
+    /// Reads the fields of a message up to `end`; fields that `take` does not consume are skipped.
     fn message(
         &mut self,
         end: u64,
@@ -152,14 +152,14 @@ impl<R: Read + Seek> ProtoReader<R> {
         Ok(())
     }
 
-    /// Adds to a list, whose memory is counted.
+    /// Adds to a list and counts its memory.
     fn push<T>(&mut self, list: &mut Vec<T>, item: T) -> Result<bool, OnnxError> {
         self.wire.keep(size_of::<T>())?;
         list.push(item);
         Ok(true)
     }
 
-    /// The whole file.
+    /// Reads the whole file.
     pub(crate) fn model(&mut self) -> Result<ModelProto, OnnxError> {
         let mut model = ModelProto::default();
         let end = self.wire.length();
@@ -201,7 +201,7 @@ impl<R: Read + Seek> ProtoReader<R> {
         Ok(())
     }
 
-    /// An entry of `metadata_props`; one whose text is too long is left out.
+    /// Reads an entry of `metadata_props`; one with a text that is too long is left out.
     fn property(
         &mut self,
         end: u64,
@@ -305,7 +305,7 @@ impl<R: Read + Seek> ProtoReader<R> {
         Ok(node)
     }
 
-    /// Repeated numbers: packed into one field, or a field for each.
+    /// Reads repeated numbers: packed into one field, or in one field each.
     fn numbers<T: Number>(
         &mut self,
         value: FieldValue,
@@ -437,7 +437,7 @@ impl<R: Read + Seek> ProtoReader<R> {
     }
 }
 
-/// A number that may stand in a field of its own.
+/// A number that may be a field of its own.
 trait Number: Sized {
     fn from_field(value: FieldValue) -> Option<Self>;
 }

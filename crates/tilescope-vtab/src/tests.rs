@@ -1,9 +1,9 @@
-//! A table of numbers from 0 on, asked in SQL.
+//! Queries a table of numbers from 0 on in SQL.
 
 use super::*;
 use std::sync::Mutex;
 
-/// Numbers below 1,000 and their squares, from an argument on; notes which it was asked for.
+/// Numbers below 1,000 and their squares, from an argument on; records the requested ones.
 struct Squares {
     asked: Mutex<Vec<(i64, i64)>>,
 }
@@ -88,7 +88,7 @@ fn only_what_was_asked_for_is_read() {
         ("SELECT number FROM squares WHERE number IN (3, 1)", &[1, 3], &[(1, 2), (3, 4)]),
         ("SELECT count(*) FROM squares WHERE number = NULL", &[0], &[]),
         ("SELECT number FROM squares WHERE number BETWEEN 2.5 AND 3.5", &[3], &[(2, 5)]),
-        // The argument comes from the row beside it.
+        // The argument comes from the joined row.
         (
             "SELECT b.number FROM squares a, squares(a.square) b WHERE a.number = 31 AND b.number < 963",
             &[961, 962],
@@ -103,7 +103,7 @@ fn only_what_was_asked_for_is_read() {
     }
 }
 
-/// Words with their lengths; notes for which one it was asked.
+/// Words with their lengths; records the requested word.
 struct WordTable {
     asked: Mutex<Vec<Option<String>>>,
 }

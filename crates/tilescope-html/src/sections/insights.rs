@@ -1,4 +1,4 @@
-//! What is worth doing, with what came of it where it was tried.
+//! Proposals for improvements, with the result if they were tried.
 
 use super::{PageFacts, SectionEntry};
 use crate::block::{Block, FindingText};
@@ -44,7 +44,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     Ok(blocks)
 }
 
-/// What may be gained, or was.
+/// The possible gain, or the measured one.
 fn share(finding: &InsightFinding) -> Option<f64> {
     let most = (finding.gain == InsightGain::Everything).then_some(1.0);
     finding.measured_gain().or(finding.gain.share()).or(most)

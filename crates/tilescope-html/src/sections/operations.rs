@@ -1,4 +1,4 @@
-//! What every operation costs.
+//! The costs of every operation.
 
 use super::{PageFacts, SectionEntry};
 use crate::block::Block;
@@ -10,7 +10,7 @@ use tilescope_report::{ReportError, ReportPart};
 pub(super) const SECTION: SectionEntry =
     SectionEntry { id: "operations", title: "Operations", build };
 
-/// Columns beside those that the desktop app shows at first.
+/// Columns beside those that the desktop app shows by default.
 const MORE: [&str; 3] = ["executions", "code", "vertices"];
 
 fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
@@ -29,11 +29,11 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         return Ok(vec![Block::note("The report has neither operations nor programs with names.")]);
     }
     let mut data = table(&rows, facts.report, layer);
-    // Those that take most come first.
+    // Sorted by elapsed cycles, the most first.
     if let Some(at) = COLUMNS.iter().position(|column| column.key == "elapsed") {
         data.rows.sort_by(|a, b| b[at + 1].compare(&a[at + 1]));
     }
-    // A column that was not recorded would be dashes alone.
+    // A column that was not recorded would only have dashes.
     let is_told = |at: usize| {
         data.rows.iter().any(|row| row[at] != tilescope_analysis::data_table::TableCell::Missing)
     };

@@ -52,10 +52,10 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     Ok(blocks)
 }
 
-/// The machine, the graph, and what the run worked on.
+/// The machine, the graph, and the samples of the run.
 fn program(facts: &PageFacts<'_>) -> Result<Vec<Fact>, ReportError> {
     let (summary, target) = (&facts.summary, &facts.summary.target);
-    // Files of other tools may not say.
+    // Files of other tools may lack it.
     let known = |count: u64, text: String| match count {
         0 => "not recorded".to_owned(),
         _ => text,
@@ -104,7 +104,7 @@ fn program(facts: &PageFacts<'_>) -> Result<Vec<Fact>, ReportError> {
     Ok(rows)
 }
 
-/// What the host delivers, and what a call is made of.
+/// The rate of the host, and the parts of a call.
 fn host_rows(host: &HostSummary) -> Vec<Fact> {
     let rates = host.rates.iter().map(|of| {
         let rate = grouped(of.samples_per_second.round() as u64);

@@ -1,4 +1,4 @@
-//! Topics that no other section is about: facts, figures and tables, drawn without knowing them.
+//! Topics without a section of their own: facts, figures and tables, drawn generically.
 
 use super::PageFacts;
 use crate::block::{Block, Card};

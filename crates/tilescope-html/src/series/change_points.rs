@@ -1,4 +1,4 @@
-//! Where figures change for good, where they drift, and which runs stand out.
+//! Lasting changes and drifts of figures, and runs that stand out.
 
 use super::{SeriesFacts, SeriesSection};
 use crate::block::{Block, Sentence};
@@ -10,7 +10,7 @@ use tilescope_report::units::{fine_percent, grouped};
 pub(super) const SECTION: SeriesSection =
     SeriesSection { id: "change-points", title: "Change points", build };
 
-/// Changes that are told in words; the table has all of them.
+/// The most changes described in words; the table has all of them.
 const MAX_SENTENCES: usize = 20;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
@@ -26,7 +26,7 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
         blocks.push(Block::note(text));
     }
     let count = changes.len();
-    // The largest come first, and what was nothing before is the largest of all.
+    // The largest changes come first; a change from zero is the largest of all.
     let size = |change: &ChangePoint| change.share.map_or(f64::INFINITY, f64::abs);
     changes.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)));
     let sentence = |(figure, change): &(&SeriesFigure, &ChangePoint)| Sentence {

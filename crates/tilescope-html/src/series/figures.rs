@@ -7,9 +7,9 @@ use tilescope_report::units::{fine_percent, grouped};
 
 pub(super) const SECTION: SeriesSection = SeriesSection { id: "figures", title: "Figures", build };
 
-/// Most points of all plots that say what they are where a pointer rests on them.
+/// The most points, over all plots, with a tooltip.
 const MAX_POINTS: usize = 20_000;
-/// What is told below a plot in words; the tables have all of it.
+/// The most remarks below a plot; the tables have all of them.
 const MAX_WORDS: usize = 4;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {

@@ -1,5 +1,5 @@
-//! Results that depend on data, for as many as the user says at most; and sums of products whose
-//! equation leaves axes unnamed.
+//! Results whose number depends on data, with the maximum given by the user; and `Einsum` equations
+//! that leave axes unnamed.
 
 use super::{Compose, Composed, NodeComposition, only, signed};
 use crate::attributes::AttributeValue;
@@ -11,8 +11,8 @@ use crate::shape::EinsumLabels;
 pub(super) const OPS: &[(&str, Compose)] =
     &[("NonZero", non_zero), ("NonMaxSuppression", suppressed), ("Einsum", einsum)];
 
-/// Places of at most so many elements that are not zero: the largest of truth values, from which the
-/// places along each axis are divided.
+/// Positions of at most the given number of nonzero elements: the largest of truth values, whose
+/// index is divided into one index per axis.
 fn non_zero(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
     let Some(most) = of.resolver.max_results().filter(|_| of.value(x).content.is_none()) else {
@@ -44,8 +44,9 @@ fn non_zero(of: &mut NodeComposition) -> Composed {
     only(y)
 }
 
-/// At most so many boxes of each class that overlap no better one: the best by score, and of those
-/// each pair at once. A serial program would drop no box for one that is itself dropped.
+/// At most the given number of boxes of each class that do not overlap a better one: the best by
+/// score, comparing all pairs at once. A serial program would not drop a box because of one that is
+/// itself dropped.
 fn suppressed(of: &mut NodeComposition) -> Composed {
     let Some(most) = of.resolver.max_results() else { return Ok(None) };
     let (boxes, scores) = (of.input(0)?, of.input(1)?);
@@ -113,8 +114,8 @@ fn product(
     }
 }
 
-/// An equation with a letter for each axis that `...` stands for. Axes of one element that others
-/// repeat are left out of their operand.
+/// An equation with a letter for each axis of `...`. Axes of one element that others repeat are
+/// left out of their operand.
 fn einsum(of: &mut NodeComposition) -> Composed {
     let equation = of.attributes.text("equation")?.unwrap_or_default().to_owned();
     let operands: Vec<ValueId> = of.inputs.iter().flatten().copied().collect();

@@ -1,4 +1,4 @@
-//! Activations, norms and embeddings that an optimiser has fused.
+//! Activations, norms and embeddings fused by an optimiser.
 
 use super::{Compose, Composed, NodeComposition, only};
 use crate::attributes::AttributeValue;
@@ -33,7 +33,7 @@ pub(super) const OF_STANDARD: &[(&str, Compose)] = &[
     }),
 ];
 
-/// Of a sum, where the node has a second operand.
+/// GELU, of a sum if the node has a second operand.
 fn gelu(of: &mut NodeComposition, kind: &str) -> Composed {
     let (x, bias) = (of.input(0)?, of.optional(1));
     let sum = of.plus("bias", x, bias)?;
@@ -60,7 +60,7 @@ fn gated(of: &mut NodeComposition, x: ValueId, alpha: f64) -> Result<ValueId, On
     of.node("swish", "Mul", &[x, gate], &[])
 }
 
-/// A product of operands whose last two axes may be swapped, times a constant.
+/// A matrix product whose operands may have their last two axes swapped, times a constant.
 fn fused_matmul(of: &mut NodeComposition) -> Composed {
     if of.int("transBatchA", 0)? != 0 || of.int("transBatchB", 0)? != 0 {
         return Err(of.error("transposed batches are not modelled"));
@@ -99,8 +99,8 @@ fn norm(
     made.first().copied().ok_or_else(|| of.error("it makes nothing"))
 }
 
-/// The norm of a sum of two or three; shift and bias are inputs of these numbers. The fourth output
-/// is the sum; mean and deviation are left to the norm.
+/// The norm of a sum of two or three operands; `shift` and `bias` are input numbers. The fourth
+/// output is the sum; mean and deviation are outputs of the norm.
 fn skip_norm(of: &mut NodeComposition, op: &str, [shift, bias]: [usize; 2]) -> Composed {
     let (x, skip, scale) = (of.input(0)?, of.optional(1), of.input(2)?);
     let sum = of.plus("skip", x, skip)?;
@@ -111,7 +111,8 @@ fn skip_norm(of: &mut NodeComposition, op: &str, [shift, bias]: [usize; 2]) -> C
     Ok(Some(vec![Some(y), None, None, Some(sum)]))
 }
 
-/// Rows of tables of words, places and segments, added and normalised; and how long each text is.
+/// Rows of tables of words, positions and segments, added and normalised; and the length of each
+/// text.
 fn embed(of: &mut NodeComposition) -> Composed {
     let (words, table) = (of.input(0)?, of.input(2)?);
     let tokens = *of.dims(words).last().ok_or_else(|| of.error("its tokens have no axes"))?;

@@ -1,6 +1,6 @@
-//! Numbers of few bits: scales found while the program runs, products of whole numbers, and scales of
-//! blocks. IPUs multiply floats only, so products of bytes run as products of halves, which hold
-//! them exactly.
+//! Low-precision numbers: scales computed at run time, products of integers, and scales of blocks.
+//! IPUs only multiply floats, so products of bytes run as products of halves, which represent them
+//! exactly.
 
 use super::{Compose, Composed, NodeComposition, only};
 use crate::attributes::AttributeValue;
@@ -25,7 +25,7 @@ pub(super) const OPS: &[(&str, Compose)] = &[
     ("QuantizeLinear", |of| as_standard(of, "QuantizeLinear")),
 ];
 
-/// Scale and zero point of the range of a tensor, 0 within it, and the tensor in bytes.
+/// Scale and zero point of the range of a tensor, extended to include 0, and the tensor in bytes.
 fn bytes_of(of: &mut NodeComposition, x: ValueId) -> Result<[ValueId; 3], OnnxError> {
     let element = of.element(x);
     let all = [("keepdims", AttributeValue::Int(0))];
@@ -51,8 +51,8 @@ fn dynamic_quantize(of: &mut NodeComposition) -> Composed {
     Ok(Some(made.into_iter().map(Some).collect()))
 }
 
-/// Whole numbers as floats, without their zero point. That of several is for the last axis but one
-/// of a left operand, the last of a right one, and the first of filters.
+/// Integers as floats, without their zero point. A zero point with several values applies to the
+/// second last axis of a left operand, the last of a right one, and the first of filters.
 fn centred(
     of: &mut NodeComposition,
     part: &str,
@@ -97,7 +97,7 @@ fn integer_product(of: &mut NodeComposition, op: &str) -> Composed {
     only(y)
 }
 
-/// A product of bytes with scales: as `DequantizeLinear` before and `QuantizeLinear` behind it.
+/// A product of bytes with scales, like `DequantizeLinear` before and `QuantizeLinear` after it.
 fn quantized_product(of: &mut NodeComposition, op: &str) -> Composed {
     let mut operands = Vec::new();
     for (part, at) in [("left", 0), ("right", 3)] {
@@ -123,7 +123,7 @@ fn quantized_product(of: &mut NodeComposition, op: &str) -> Composed {
     only(y)
 }
 
-/// A product of bytes, times the scales of both.
+/// A product of bytes, times the scales of both operands.
 fn scaled(
     of: &mut NodeComposition,
     operands: [(ValueId, Option<ValueId>); 2],
@@ -172,7 +172,7 @@ fn dequantize_blocks(of: &mut NodeComposition) -> Composed {
     only(y)
 }
 
-/// The node of the standard that has the same name.
+/// The standard node with the same name.
 fn as_standard(of: &mut NodeComposition, op: &str) -> Composed {
     let attributes = of.own_attributes();
     let inputs = [Some(of.input(0)?), Some(of.input(1)?), of.optional(2)];
@@ -180,7 +180,7 @@ fn as_standard(of: &mut NodeComposition, op: &str) -> Composed {
     Ok(Some(made.into_iter().map(Some).collect()))
 }
 
-/// `(x - zero) . scale` with an axis of blocks apart, a scale for each.
+/// `(x - zero) . scale`, with a separate axis for blocks, each of which has a scale.
 fn of_blocks(
     of: &mut NodeComposition,
     (x, scale, zero): (ValueId, ValueId, Option<ValueId>),
@@ -203,7 +203,8 @@ fn of_blocks(
     of.node("scaled", "Mul", &[y, scale], &[])
 }
 
-/// Weights of few bits that the file packs into bytes: on the device they lie unpacked, a byte each.
+/// Low-precision weights that the file packs into bytes. On the device they are unpacked, one byte
+/// each.
 fn unpacked(
     of: &mut NodeComposition,
     packed: ValueId,
@@ -227,7 +228,7 @@ fn unpacked(
     Ok(id)
 }
 
-/// A product with weights of few bits, a scale for each block of a column.
+/// A product with low-precision weights and a scale for each block of a column.
 fn few_bits(of: &mut NodeComposition) -> Composed {
     let (x, packed, scales) = (of.input(0)?, of.input(1)?, of.input(2)?);
     let [inner, columns] = [of.count("K")?, of.count("N")?];

@@ -1,5 +1,4 @@
-//! Sequences of tensors: their lengths and the places in them are known, so that they stand for their
-//! tensors.
+//! Sequences of tensors: their lengths and indices are known, so each is replaced by its tensors.
 
 use super::{Compose, Composed, NodeComposition, only};
 use crate::attributes::AttributeValue;
@@ -49,7 +48,7 @@ pub(super) const OPS: &[(&str, Compose)] = &[
     ("ConcatFromSequence", join),
 ];
 
-/// A value that stands for these tensors.
+/// A value that represents these tensors.
 fn sequence(of: &mut NodeComposition, elements: Vec<ValueId>) -> Composed {
     let (name, identity) = (of.identity.name.clone(), of.identity);
     let kind = elements.first().map_or(ElementKind::Float32, |first| of.element(*first));
@@ -66,7 +65,7 @@ fn elements(of: &NodeComposition) -> Result<Vec<ValueId>, OnnxError> {
     elements.ok_or_else(|| of.error("its first input is no sequence whose length is known"))
 }
 
-/// A known place in a sequence of this length; those below 0 count from the end.
+/// A known index into a sequence of this length; negative ones count from the end.
 fn place(of: &NodeComposition, input: usize, length: usize) -> Result<usize, OnnxError> {
     let known = of.known_ints(of.input(input)?).and_then(|place| place.first().copied());
     let open = "its place in the sequence depends on values that only a run of the program \
@@ -74,7 +73,8 @@ fn place(of: &NodeComposition, input: usize, length: usize) -> Result<usize, Onn
     of.axis(known.ok_or_else(|| of.error(open))?, length)
 }
 
-/// The parts of a tensor along an axis: each of one element, of a given length, or of given lengths.
+/// The parts of a tensor along an axis: of one element each, of a given length, or of given
+/// lengths.
 fn split(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
     let dims = of.dims(x);
@@ -119,7 +119,7 @@ fn split(of: &mut NodeComposition) -> Composed {
     sequence(of, single)
 }
 
-/// More tensors than any model has in a sequence.
+/// The most tensors of a sequence; above that of any model.
 const MOST_PARTS: usize = 1 << 16;
 
 /// All tensors along one axis, or along a new one.

@@ -1,4 +1,4 @@
-//! Fourier transforms as products with tables of sines, and samples between the points of an image.
+//! Fourier transforms as products with tables of sines, and samples between the pixels of an image.
 
 use super::{Compose, Composed, NodeComposition, only, signed};
 use crate::attributes::AttributeValue;
@@ -9,7 +9,7 @@ use crate::graph::{ValueId, ValueSource};
 pub(super) const OPS: &[(&str, Compose)] =
     &[("DFT", dft), ("STFT", stft), ("GridSample", grid_sample)];
 
-/// Tables of cosines and sines, or sines with the other sign: what they hold changes no work.
+/// Tables of cosines and sines, or sines with the other sign. Their values do not affect the work.
 fn tables(
     of: &mut NodeComposition,
     element: ElementKind,
@@ -23,7 +23,7 @@ fn tables(
     Ok([table("cosines")?, table("sines")?])
 }
 
-/// Real and imaginary part of the transform of the last axis, each along a new one.
+/// Real and imaginary part of the transform of the last axis, along a new axis each.
 fn transformed(
     of: &mut NodeComposition,
     real: ValueId,
@@ -43,7 +43,7 @@ fn transformed(
     Ok([a, b])
 }
 
-/// The parts of a tensor whose last axis is that of real and imaginary part.
+/// The real and imaginary parts of a tensor whose last axis they are.
 fn parts_of(of: &mut NodeComposition, x: ValueId) -> Result<(ValueId, Option<ValueId>), OnnxError> {
     let mut dims = of.dims(x);
     let Some(parts) = dims.pop() else { return Err(of.error("it transforms a single number")) };
@@ -83,7 +83,7 @@ fn dft(of: &mut NodeComposition) -> Composed {
         }
         None => size,
     };
-    // Zeros behind a signal add nothing to a sum.
+    // Trailing zeros of a signal do not change a sum.
     let x = of.slice("signal/length", x, axis, [0, wanted.min(size)])?;
     let bins = if is_half && !is_inverse { wanted / 2 + 1 } else { wanted };
     let (real, imaginary) = parts_of(of, x)?;
@@ -99,7 +99,7 @@ fn dft(of: &mut NodeComposition) -> Composed {
     let mut back: Vec<i64> = signed(&(0..rank as u64 - 2).collect::<Vec<u64>>());
     back.insert(axis, i64::try_from(rank).unwrap_or(2) - 2);
     let mut parts = Vec::new();
-    // Of half a spectrum comes a real signal.
+    // Half a spectrum transforms to a real signal.
     let kept = if is_half && is_inverse { 1 } else { 2 };
     for (at, part) in made.into_iter().take(kept).enumerate() {
         let turned = of.transpose(&format!("back/{at}"), part, &back)?;
@@ -109,7 +109,7 @@ fn dft(of: &mut NodeComposition) -> Composed {
     only(y)
 }
 
-/// Frames of a signal, weighed by a window, and their transforms.
+/// Frames of a signal, weighted by a window, and their transforms.
 fn stft(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
     let number = |of: &NodeComposition, input: usize| -> Option<u64> {
@@ -152,8 +152,8 @@ fn stft(of: &mut NodeComposition) -> Composed {
     only(y)
 }
 
-/// Points of an image by coordinates from -1 to 1: of the nearest, or of four around each with their
-/// shares. Points outside are those at the edge.
+/// Pixels of an image at coordinates from -1 to 1: the nearest one, or four around each with
+/// weights. Points outside are clamped to the edge.
 fn grid_sample(of: &mut NodeComposition) -> Composed {
     let (x, grid) = (of.input(0)?, of.input(1)?);
     let (dims, points) = (of.dims(x), of.dims(grid));

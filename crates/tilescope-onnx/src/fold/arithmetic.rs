@@ -4,7 +4,7 @@ use super::{content, index};
 use crate::constant::{ConstantData, ConstantTensor};
 use crate::shape::{NodeView, TensorType};
 
-/// The values of an element-wise operator; none if it is no such operator, or has no value.
+/// The values of an element-wise operator; `None` for other operators and without a value.
 pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     match view.op {
         "Cast" | "CastLike" => cast(&content(view, 0)?.data, output),
@@ -23,7 +23,7 @@ pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantD
     }
 }
 
-/// What an operator of one operand does to a float.
+/// The function of a unary operator on floats.
 fn float_function(op: &str) -> Option<fn(f64) -> f64> {
     Some(match op {
         "Abs" => f64::abs,
@@ -63,7 +63,7 @@ fn unary(op: &str, function: fn(f64) -> f64, data: &ConstantData) -> Option<Cons
     }
 }
 
-/// Values of another type: floats are cut off towards zero, anything but zero is true.
+/// Values converted to another type: floats are truncated towards zero, anything but zero is true.
 fn cast(data: &ConstantData, output: &TensorType) -> Option<ConstantData> {
     let floats =
         |data: &ConstantData| ConstantTensor { dims: Vec::new(), data: data.clone() }.floats();
@@ -82,7 +82,7 @@ fn cast(data: &ConstantData, output: &TensorType) -> Option<ConstantData> {
     is_bool.then(|| ConstantData::Bools(floats(data).iter().map(|value| *value != 0.0).collect()))
 }
 
-/// An operator of any number of operands, two at a time.
+/// An operator of any number of operands, applied pairwise.
 fn fold_operands(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     let positions = |operand: &ConstantTensor| index::repeated(&operand.dims, &output.dims);
     let first = content(view, 0)?;
@@ -143,7 +143,8 @@ fn compared<T: PartialOrd>(op: &str, pairs: &[(T, T)]) -> Option<ConstantData> {
 }
 
 fn ints(view: &NodeView, pairs: &[(i64, i64)]) -> Option<ConstantData> {
-    // The remainder has the sign of the divisor, as in Python, unless it is asked to be C's.
+    // The remainder has the sign of the divisor, as in Python, unless the attribute selects that of
+    // C.
     let is_c_remainder = view.attributes.int("fmod").ok()? == Some(1);
     let of: fn(i64, i64) -> Option<i64> = match view.op {
         "Add" | "Sum" => i64::checked_add,

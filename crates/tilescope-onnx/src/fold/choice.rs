@@ -1,11 +1,11 @@
-//! Elements chosen by index or condition, and tensors made of indices.
+//! Elements selected by index or condition, and tensors of indices.
 
 use super::{content, index};
 use crate::constant::{ConstantData, ConstantTensor};
 use crate::shape::{NodeView, TensorType};
 use ndarray::{ArrayD, Dimension, IxDyn};
 
-/// The values of an operator of this kind; none if it is none.
+/// The values of an operator of this kind; `None` for others.
 pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     match view.op {
         "Gather" => gather(view),
@@ -24,7 +24,7 @@ pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantD
 fn gather(view: &NodeView) -> Option<ConstantData> {
     let (data, chosen) = (content(view, 0)?, content(view, 1)?);
     let axis = view.axis(view.int_or("axis", 0).ok()?, data.dims.len()).ok()?;
-    // The axes of `chosen` take the place of the axis: the order of the elements is the same.
+    // The axes of `chosen` replace the axis, so the order of the elements is the same.
     let rows = chosen.ints()?.into_iter().map(|row| index::from_start(row, data.dims[axis]));
     index::take(&data.data, &index::select(&index::positions(&data.dims)?, axis, rows)?)
 }
@@ -43,8 +43,8 @@ fn gather_elements(view: &NodeView, output: &TensorType) -> Option<ConstantData>
     index::take(&data.data, &positions)
 }
 
-/// Where each tuple of indices of the last dimension of `chosen` points to in a tensor of shape
-/// `dims`.
+/// The positions in a tensor of shape `dims` for each tuple of indices in the last dimension of
+/// `chosen`.
 fn tuple_positions(dims: &[u64], chosen: &ConstantTensor) -> Option<Vec<usize>> {
     let length = usize::try_from(*chosen.dims.last()?).ok()?;
     if length == 0 || length > dims.len() {
@@ -106,7 +106,7 @@ fn choose(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     index::take(&values, &positions)
 }
 
-/// Indices of all elements that are not zero, a row per dimension.
+/// Indices of all nonzero elements, with a row per dimension.
 fn non_zero(data: &ConstantTensor) -> Option<ConstantData> {
     let values = ArrayD::from_shape_vec(index::shape(&data.dims)?, data.floats()).ok()?;
     let found = values.indexed_iter().filter(|(_, value)| **value != 0.0);

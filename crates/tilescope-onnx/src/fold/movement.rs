@@ -5,7 +5,7 @@ use crate::constant::{ConstantData, ConstantTensor};
 use crate::shape::{self, NodeView, TensorType};
 use ndarray::{ArrayD, Axis, concatenate};
 
-/// The values of an operator that moves elements; none if it is no such operator.
+/// The values of an operator that moves elements; `None` for other operators.
 pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     let data = content(view, 0)?;
     let positions = match view.op {
@@ -48,7 +48,7 @@ fn tile(data: &ConstantTensor, output: &TensorType) -> Option<ArrayD<usize>> {
 
 fn concat(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     let axis = view.axis(view.int_or("axis", 0).ok()?, output.dims.len()).ok()?;
-    // All values one after the other, and the positions of each operand among them.
+    // All values in sequence, and the positions of each operand among them.
     let mut values: Option<ConstantData> = None;
     let (mut parts, mut total) = (Vec::new(), 0);
     for at in 0..view.inputs.len() {
@@ -78,12 +78,12 @@ fn pad(view: &NodeView, data: &ConstantTensor, output: &TensorType) -> Option<Co
             ConstantData::Floats(vec![view.attributes.float("value").ok()?.unwrap_or(0.0)])
         }
     };
-    // The value to pad with stands after the data.
+    // The padding value comes after the data.
     let values = index::joined(data.data.clone(), &fill)?;
     let known = index::positions(&data.dims)?;
     let positions = ArrayD::from_shape_fn(index::shape(&output.dims)?, |mut place| {
         for (axis, (before, _)) in amounts.iter().enumerate() {
-            // An index below 0 becomes one that no tensor has.
+            // A negative index becomes one that no tensor has.
             place[axis] = i64::try_from(place[axis])
                 .ok()
                 .and_then(|index| usize::try_from(index.checked_sub(*before)?).ok())

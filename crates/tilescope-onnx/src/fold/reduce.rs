@@ -5,7 +5,7 @@ use crate::constant::{ConstantData, ConstantTensor};
 use crate::shape::{self, NodeView, TensorType};
 use ndarray::{ArrayD, Axis};
 
-/// The values of a reduction; none if the operator is none.
+/// The values of a reduction; `None` for other operators.
 pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     match view.op {
         "ReduceSum" | "ReduceProd" | "ReduceMax" | "ReduceMin" | "ReduceMean" => {
@@ -16,7 +16,7 @@ pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantD
     }
 }
 
-/// For each element of the operand, the element of the output that it goes into.
+/// For each element of the operand, the element of the output that it contributes to.
 fn targets(view: &NodeView, data: &ConstantTensor) -> Option<ArrayD<usize>> {
     let (axes, _) = shape::reduced_axes(view).ok()?;
     let kept = |(axis, dim): (usize, &u64)| if axes.contains(&axis) { 1 } else { *dim };
@@ -64,7 +64,7 @@ fn reduce(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     }
 }
 
-/// Sums along one axis of whole numbers.
+/// Cumulative sums of integers along one axis.
 fn cumulative_sum(view: &NodeView) -> Option<ConstantData> {
     let data = content(view, 0)?;
     let axis = *content(view, 1)?.ints()?.first()?;

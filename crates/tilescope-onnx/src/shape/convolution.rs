@@ -19,28 +19,28 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     })
 }
 
-/// How a kernel slides along one dimension of an image.
+/// The movement of a kernel along one dimension of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KernelWindow {
     kernel: u64,
     stride: u64,
     dilation: u64,
-    /// Padding before and after together.
+    /// Sum of the padding before and after.
     padding: i128,
 }
 
-/// Where padding comes from.
+/// The source of the padding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AutoPad {
     /// The attribute `pads`.
     Given,
-    /// As much as keeps the size, divided by the stride.
+    /// Enough to keep the size, divided by the stride.
     Same,
-    /// None.
+    /// No padding.
     Valid,
 }
 
-/// Most that a stride or dilation can be.
+/// The largest stride or dilation.
 const MAX_STEP: i64 = 1 << 24;
 
 fn auto_pad(view: &NodeView) -> Result<AutoPad, OnnxError> {
@@ -52,7 +52,7 @@ fn auto_pad(view: &NodeView) -> Result<AutoPad, OnnxError> {
     }
 }
 
-/// One number for each dimension of the image, 1 if the attribute is absent.
+/// One number for each dimension of the image; 1 if the attribute is absent.
 fn steps(view: &NodeView, name: &str, rank: usize) -> Result<Vec<u64>, OnnxError> {
     let Some(steps) = view.attributes.ints(name)? else { return Ok(vec![1; rank]) };
     if steps.len() != rank {
@@ -97,13 +97,13 @@ fn windows(
 }
 
 impl KernelWindow {
-    /// Elements that the kernel spans.
+    /// Number of elements that the kernel spans.
     fn span(&self) -> i128 {
         i128::from(self.dilation) * (i128::from(self.kernel) - 1) + 1
     }
 
-    /// Positions of the kernel in so many elements; `ceil` also counts a last one that is cut off,
-    /// if it begins before the padding at the end.
+    /// Positions of the kernel in `size` elements. `ceil` also counts a last one that is cut, if it
+    /// begins before the padding at the end.
     fn positions(&self, size: u64, pad: AutoPad, ceil: Option<i64>) -> i128 {
         let (size, stride) = (i128::from(size), i128::from(self.stride));
         if pad == AutoPad::Same {
@@ -162,7 +162,7 @@ fn conv_transpose(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let given = view.attributes.ints("output_shape")?;
     let mut dims = vec![batch, group_outputs.saturating_mul(groups)];
     for (at, (window, size)) in windows.iter().zip(sizes).enumerate() {
-        // The output may be given whole, or for the image's dimensions only.
+        // The output may be given completely, or for the image's dimensions only.
         let given = given.and_then(|given| given.get(given.len().checked_sub(rank)? + at));
         let extra = extra.and_then(|extra| extra.get(at)).copied().unwrap_or(0);
         let stride = i128::from(window.stride);

@@ -1,4 +1,4 @@
-//! Elements chosen by index, and how many there are.
+//! Elements selected by index, and their number.
 
 use super::{NodeView, ShapeRule, TensorType};
 use crate::constant::ConstantData;
@@ -20,12 +20,13 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     })
 }
 
-/// Whether an operator has as many results as its operands' values say.
+/// True if the number of results of an operator depends on its operands' values.
 pub(crate) fn counts_results(op: &str) -> bool {
     matches!(op, "Compress" | "NonMaxSuppression" | "NonZero" | "Unique")
 }
 
-/// Programs have fixed shapes: whoever writes a node of this kind has to say how many results.
+/// The error for a node whose shape depends on data: programs have fixed shapes, so the user must
+/// give the number of results.
 fn depends_on_data(view: &NodeView, data: &OnnxValue) -> OnnxError {
     view.error(format!(
         "the shape of its output depends on data, the values of {:?}, which only a run computes: \

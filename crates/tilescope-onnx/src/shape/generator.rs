@@ -65,7 +65,7 @@ fn constant_of_shape(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     Ok(vec![TensorType { element, dims }])
 }
 
-/// Which dimensions `Shape` gives: all, or from version 15 on a part of them.
+/// The range of dimensions that `Shape` returns: all, or from version 15 on a part of them.
 pub(crate) fn shape_bounds(view: &NodeView) -> Result<std::ops::Range<usize>, OnnxError> {
     let rank = view.input(0)?.dims.len();
     let signed = i64::try_from(rank).unwrap_or(i64::MAX);

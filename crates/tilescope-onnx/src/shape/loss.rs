@@ -1,4 +1,4 @@
-//! Losses.
+//! Losses of training.
 
 use super::{NodeView, ShapeRule, TensorType};
 use crate::error::OnnxError;

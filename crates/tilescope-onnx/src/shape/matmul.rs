@@ -19,8 +19,8 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     })
 }
 
-/// The shape of a product as numpy's `matmul` has it: vectors are rows or columns, leading
-/// dimensions repeat.
+/// The shape of a product as in numpy's `matmul`: vectors are rows or columns, leading dimensions
+/// broadcast.
 fn product_dims(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
     let (a, b) = (&view.input(0)?.dims, &view.input(1)?.dims);
     let problem = || view.error(format!("{a:?} times {b:?}"));
@@ -66,15 +66,15 @@ fn gemm(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 
 /// The labels of an `Einsum`.
 pub(crate) struct EinsumLabels {
-    /// Those of each operand.
+    /// Labels of each operand.
     pub operands: Vec<Vec<char>>,
-    /// Those of the output.
+    /// Labels of the output.
     pub output: Vec<char>,
-    /// Label -> size, leading dimensions that `...` stands for among them.
+    /// Label -> size, including the leading dimensions of `...`.
     pub sizes: BTreeMap<char, u64>,
 }
 
-/// Labels for the dimensions that `...` stands for: characters that no equation has.
+/// A label for a dimension of `...`: a character that no equation has.
 fn ellipsis_label(at: usize) -> char {
     u32::try_from(at).ok().and_then(|at| char::from_u32(0xe000 + at)).unwrap_or('\u{e000}')
 }
@@ -82,7 +82,7 @@ fn ellipsis_label(at: usize) -> char {
 impl EinsumLabels {
     /// The labels of an equation, with sizes from the operands' shapes.
     pub(crate) fn new(equation: &str, shapes: &[&[u64]]) -> Option<Self> {
-        // Labels are letters; those that stand for dimensions of `...` are none that one could write.
+        // Labels are letters; those for dimensions of `...` cannot be written by users.
         if !equation.is_ascii() {
             return None;
         }
@@ -105,7 +105,7 @@ impl EinsumLabels {
             hidden = hidden.max(extra);
             operands.push(labels_of(term, extra));
         }
-        // The dimensions that `...` stands for are counted from the last.
+        // The dimensions of `...` are counted from the last.
         for (labels, shape) in operands.iter_mut().zip(shapes) {
             let own = labels.iter().filter(|c| **c >= ellipsis_label(0)).count();
             let shift = hidden - own;
@@ -146,13 +146,13 @@ fn label_sizes(operands: &[Vec<char>], shapes: &[&[u64]]) -> Option<BTreeMap<cha
     Some(sizes)
 }
 
-/// The labels of a term, with one for each dimension that `...` stands for.
+/// The labels of a term, with one for each dimension of `...`.
 fn labels_of(term: &str, hidden: usize) -> Vec<char> {
     let Some((before, after)) = term.split_once("...") else { return term.chars().collect() };
     before.chars().chain((0..hidden).map(ellipsis_label)).chain(after.chars()).collect()
 }
 
-/// What an equation without `->` means: labels that come once, in alphabetical order.
+/// The output of an equation without `->`: labels that occur once, in alphabetical order.
 fn implied_output(operands: &[Vec<char>], hidden: usize) -> Vec<char> {
     let mut counts: BTreeMap<char, usize> = BTreeMap::new();
     for label in operands.iter().flatten().filter(|label| **label < ellipsis_label(0)) {
@@ -198,7 +198,7 @@ pub(crate) struct AttentionDims {
     pub query_heads: u64,
     pub key_heads: u64,
     pub queries: u64,
-    /// Keys of earlier calls among them.
+    /// Number of keys, including those of earlier calls.
     pub keys: u64,
     pub head: u64,
     pub value_head: u64,
@@ -213,8 +213,8 @@ impl AttentionDims {
         })
     }
 
-    /// Sizes from the shapes of queries, keys, values and earlier keys; none if they are none of an
-    /// attention.
+    /// Sizes from the shapes of queries, keys, values and earlier keys; `None` if they do not fit
+    /// an attention.
     pub(crate) fn of_shapes(
         [query, key, value]: [&[u64]; 3],
         past: Option<&[u64]>,

@@ -1,4 +1,4 @@
-//! Operators that only move elements, or say in another way where they are.
+//! Operators that only move elements, or reinterpret their positions.
 
 use super::{NodeView, ShapeRule, TensorType, broadcast};
 use crate::error::OnnxError;
@@ -84,7 +84,7 @@ fn transpose(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     with_dims(view, order.iter().map(|axis| dims[*axis]).collect())
 }
 
-/// Axis of the operand that each axis of the output is; by default the order is reversed.
+/// The axis of the operand for each axis of the output; by default the order is reversed.
 pub(crate) fn transpose_order(view: &NodeView) -> Result<Vec<usize>, OnnxError> {
     let rank = view.input(0)?.dims.len();
     let Some(order) = view.attributes.ints("perm")? else { return Ok((0..rank).rev().collect()) };
@@ -146,7 +146,7 @@ fn split(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     Ok(sizes.into_iter().map(part).collect())
 }
 
-/// Length of each part of a `Split`: given, or as equal as they can be.
+/// Length of each part of a `Split`: given, or as equal as possible.
 pub(crate) fn split_sizes(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
     let data = view.input(0)?;
     let axis = view.axis(view.int_or("axis", 0)?, data.dims.len())?;
@@ -167,7 +167,7 @@ pub(crate) fn split_sizes(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
     if parts == 0 || parts != view.outputs as u64 {
         return Err(view.error(format!("{parts} parts for {} outputs", view.outputs)));
     }
-    // The last part is shorter where they cannot be equal (version 18).
+    // The last part is shorter if they cannot be equal (version 18).
     let part = length.div_ceil(parts);
     let start = |at: u64| part.saturating_mul(at).min(length);
     Ok((0..parts).map(|at| start(at + 1) - start(at)).collect())
@@ -177,7 +177,7 @@ fn expand(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let dims = &view.input(0)?.dims;
     let missing = || view.error("its shape is missing");
     let shape = view.known_ints(1)?.ok_or_else(missing)?;
-    // PyTorch writes -1 for "as it is".
+    // PyTorch writes -1 for an unchanged size.
     let size = |size: &i64| if *size == -1 { Ok(1) } else { view.size((*size).into()) };
     let shape: Vec<u64> = shape.iter().map(size).collect::<Result<_, _>>()?;
     let problem = || view.error(format!("{dims:?} cannot be repeated to {shape:?}"));

@@ -1,4 +1,4 @@
-//! Recurrent layers.
+//! Recurrent layers: `RNN`, `GRU` and `LSTM`.
 
 use super::{NodeView, ShapeRule, TensorType};
 use crate::error::OnnxError;

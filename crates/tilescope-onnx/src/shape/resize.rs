@@ -1,4 +1,4 @@
-//! Images of another size.
+//! Resizing of images.
 
 use super::{NodeView, ShapeRule, TensorType};
 use crate::error::OnnxError;
@@ -73,7 +73,7 @@ fn resized_to(
     #[expect(clippy::cast_precision_loss, reason = "no dimension has 2^53 elements")]
     let ratios =
         sizes.iter().zip(axes).map(|(size, axis)| *size as f64 / output.dims[*axis] as f64);
-    // Version 18: one factor for all axes, the smallest or the largest that the sizes ask for.
+    // Version 18: one factor for all axes, the smallest or the largest that the sizes need.
     let one = match view.attributes.text("keep_aspect_ratio_policy")? {
         Some("not_larger") => Some(ratios.fold(f64::INFINITY, f64::min)),
         Some("not_smaller") => Some(ratios.fold(0.0, f64::max)),

@@ -1,4 +1,4 @@
-//! `Slice`: every so-many-th element of a range, along some axes.
+//! `Slice`: every n-th element of a range, along some axes.
 
 use super::{NodeView, ShapeRule, TensorType};
 use crate::error::OnnxError;
@@ -11,7 +11,7 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     })
 }
 
-/// What is taken of one dimension.
+/// The slice of one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SliceRange {
     /// Index of the first element.
@@ -21,8 +21,8 @@ pub(crate) struct SliceRange {
 }
 
 impl SliceRange {
-    /// The range of a dimension of `size` elements, as numpy cuts it: indices count from the end if
-    /// they are negative, and stop at the ends.
+    /// The range of a dimension of `size` elements, cut as in numpy: negative indices count from
+    /// the end, and ranges stop at the ends.
     fn new(start: i64, end: i64, step: i64, size: u64) -> Self {
         let size = i64::try_from(size).unwrap_or(i64::MAX);
         let from_start = |index: i64| if index < 0 { index.saturating_add(size) } else { index };
@@ -38,7 +38,7 @@ impl SliceRange {
     }
 }
 
-/// What is taken of each dimension. Bounds were attributes before version 10.
+/// The slice of each dimension. Bounds were attributes before version 10.
 pub(crate) fn slice_ranges(view: &NodeView) -> Result<Vec<SliceRange>, OnnxError> {
     let dims = &view.input(0)?.dims;
     let missing = |name: &str| view.error(format!("its {name} are missing"));
@@ -76,7 +76,7 @@ fn slice(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 mod tests {
     use super::*;
 
-    /// As Python's `len(range(size)[start:end:step])`.
+    /// Compares with Python's `len(range(size)[start:end:step])`.
     #[test]
     fn ranges_are_cut_as_python_cuts_them() {
         for (start, end, step, size, first, count) in [

@@ -1,6 +1,6 @@
-//! Blocks of a row that follow each other, as bytes: each is a difference to the one before.
+//! Consecutive blocks of a row as bytes: each is encoded as a difference to the previous one.
 
-// Pieces may have been written by anybody.
+// Pieces come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::block::{MarkBlock, PassCycles};
@@ -11,10 +11,10 @@ use crate::units::{CycleRange, Cycles};
 
 /// Largest unpacked piece: some 500,000 coarse blocks, of 2 * 10^9 marks.
 const MAX_PIECE_BYTES: usize = 1 << 24;
-/// Labels are read with the marks themselves.
+/// No label: labels are read with the marks themselves.
 const NO_LABEL: u32 = u32::MAX;
 
-/// Blocks as bytes that are still to be packed.
+/// Encodes blocks as bytes, not yet packed.
 pub(super) fn encode(blocks: &[MarkBlock]) -> Vec<u8> {
     let mut raw = Vec::new();
     write_varint(&mut raw, blocks.len() as u64);
@@ -45,12 +45,13 @@ pub(super) fn encode(blocks: &[MarkBlock]) -> Vec<u8> {
     raw
 }
 
-/// The blocks of a packed piece, whose first mark is at a place of its row; nothing if it is broken.
+/// Decodes the blocks of a packed piece whose first mark has index `first` in its row; `None` if
+/// the piece is damaged.
 pub(crate) fn decode(blob: &[u8], first: u64) -> Option<Vec<MarkBlock>> {
     let raw = codec::unpack(blob, MAX_PIECE_BYTES)?;
     let mut cursor = VarintReader::new(&raw);
     let count = usize::try_from(cursor.take()?).ok()?;
-    // Every block takes several bytes: a larger count is told before anything is allocated.
+    // Every block takes several bytes, so a count that is too large is found before any allocation.
     (count <= cursor.left()).then_some(())?;
     let mut blocks: Vec<MarkBlock> = Vec::with_capacity(count);
     for _ in 0..count {

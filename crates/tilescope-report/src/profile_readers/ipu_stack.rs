@@ -24,7 +24,7 @@ use std::ffi::OsStr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// The reader.
+/// The reader of ipu-stack profiles.
 pub(super) const READER: ProfileReader = ProfileReader {
     tool: "ipu-stack",
     file_name: "profile.capnp",
@@ -33,15 +33,15 @@ pub(super) const READER: ProfileReader = ProfileReader {
     read,
 };
 
-/// Versions of the schema that are in use; later ones may add fields.
+/// Versions of the schema in use; later ones may add fields.
 const KNOWN_VERSIONS: RangeInclusive<u32> = 1..=5;
-/// Above, it is no version of this schema but another schema.
+/// A larger number means another schema, not a version of this one.
 const MAX_VERSION: u32 = 64;
 
-/// Bytes that a sample takes at least, its step with the fields of the first version.
+/// The least number of bytes of a sample, with the fields of the first version in its step.
 const LEAST_SAMPLE_BYTES: usize = 48;
 
-/// A `.capnp` file, or one that is as long as its header promises.
+/// True for a `.capnp` file, or one that has the length in its header.
 fn recognizes(path: &Path, head: &[u8], size: u64) -> bool {
     let named = path.extension().is_some_and(|ending| ending == OsStr::new("capnp"));
     named || promised_bytes(head) == Some(size)

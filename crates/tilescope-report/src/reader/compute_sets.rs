@@ -78,7 +78,7 @@ impl Report {
         let types = self.vertex_types()?.len();
         let columns = ["id", "compute_set", "vertex_type", "edges", "flops"];
         let params = [i64::from(*ids.start()), i64::from(*ids.end())];
-        // Groups of a set lie side by side, so the ids of the first and the last bound them all.
+        // Groups of a set are adjacent, so the ids of the first and the last bound them all.
         let select = SelectQuery::all("vertex_groups", &columns)
             .clauses("WHERE compute_set BETWEEN ?1 AND ?2 ORDER BY id")
             .params(&params);
@@ -103,7 +103,7 @@ impl Report {
         Ok(sets)
     }
 
-    /// Vertex types; [`VertexTypeId`] counts into this.
+    /// Vertex types, indexed by [`VertexTypeId`].
     pub fn vertex_types(&self) -> Result<Arc<Vec<VertexTypeInfo>>, ReportError> {
         self.vertex_types.get(|| {
             let columns = ["name", "code_bytes", "state_bytes", "shares_code"];

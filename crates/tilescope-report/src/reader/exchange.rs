@@ -55,7 +55,7 @@ impl Report {
         self.exchanges_of(programs, ALL_IDS)
     }
 
-    /// Who sends to whom, where that was recorded.
+    /// Routes of exchanges, if they were recorded.
     pub fn routes(&self) -> Result<Vec<ExchangeRoute>, ReportError> {
         let tiles = self.target()?.tiles_per_replica();
         let columns =
@@ -142,7 +142,7 @@ fn traffic(
     }
 }
 
-/// Adds `times` tiles' traffic; sums of hostile files stop at the largest number.
+/// Adds the traffic of `times` tiles; sums of hostile files saturate.
 fn add(sum: &mut TileTraffic, traffic: &TileTraffic, times: u64) {
     fn add<Q: Quantity>(sum: &mut Q, value: Q, times: u64) {
         *sum = sum.saturating_add(value.saturating_mul(times));

@@ -1,4 +1,4 @@
-//! What the host does for a run.
+//! The host's part of a run.
 
 use super::Report;
 use crate::database::SelectQuery;
@@ -11,8 +11,7 @@ use crate::model::{
 use crate::units::{Bytes, CycleRange, Cycles};
 
 impl Report {
-    /// What the host does for the run; `None` where that was not recorded. Rows that cannot be
-    /// read are left out.
+    /// The host's part of the run; `None` if it was not recorded. Unreadable rows are left out.
     pub fn host(&self) -> Result<Option<HostReport>, ReportError> {
         let host = HostReport {
             rates: self.host_rates()?,
@@ -46,7 +45,7 @@ impl Report {
         Ok(read.into_iter().flatten().collect())
     }
 
-    /// The tensors of a host call; none where they were not recorded.
+    /// The tensors of a host call; none if they were not recorded.
     ///
     /// # Errors
     /// The file cannot be read.

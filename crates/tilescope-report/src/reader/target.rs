@@ -1,4 +1,4 @@
-//! The machine, from the report or from what the report's tiles and lanes tell about it.
+//! The machine, from the report or inferred from the report's tiles and lanes.
 
 use super::{ProgramOutcome, Report, ReportPart};
 use crate::database::SelectQuery;
@@ -15,21 +15,20 @@ use crate::units::{Bytes, Hertz, IpuId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Two cells that are the ends of a band. Factors of any other kind would make figures that nobody
-/// could read.
+/// Reads two cells as the ends of a band. Invalid factors would lead to meaningless figures.
 fn factor_band(cells: &RowCells<'_>, low: usize) -> Option<FactorBand> {
     let (low, high) = (cells.real(low)?, cells.real(low + 1)?);
     (low > 0.0 && low <= high && high.is_finite()).then_some(FactorBand { low, high })
 }
 
-/// Data of a generation of chips, for files that do not name theirs.
+/// Data of a generation of chips, for files that do not record theirs.
 struct ChipGeneration {
     architecture: &'static str,
     tiles: u32,
     tiles_per_column: u32,
     bytes_per_tile: Bytes,
-    /// Floating point operations of a tile's matrix engine per cycle: half operands with half and
-    /// with float sums, and float ones.
+    /// Floating point operations of a tile's matrix engine per cycle: half operands with half sums,
+    /// half operands with float sums, and float operands.
     amp_flops: [u64; 3],
 }
 
@@ -61,13 +60,13 @@ const GENERATIONS: [ChipGeneration; 2] = [
 const VECTOR_FLOPS: [(ArithmeticType, u64); 2] =
     [(ArithmeticType::Half, 8), (ArithmeticType::Float, 4)];
 
-/// What a tile of every generation sends per cycle, and receives where its neighbour on the same
-/// bus receives the same (poplibs lib/poplin/ExchangeEstimator.hpp).
+/// The bytes that a tile of any generation sends per cycle, and receives if its neighbour on the
+/// same bus receives the same data (poplibs lib/poplin/ExchangeEstimator.hpp).
 const TILE_BYTES_PER_CYCLE: [(MachineInterface, f64); 2] =
     [(MachineInterface::TileSend, 4.0), (MachineInterface::Tile, 8.0)];
 
 impl ChipGeneration {
-    /// The generation of an architecture that a report names. Bow is Mk2 on another wafer.
+    /// The generation of the architecture in a report. Bow is Mk2 on another wafer.
     fn of(architecture: &str) -> Option<&'static Self> {
         let known = if architecture == "Bow" { "Mk2" } else { architecture };
         GENERATIONS.iter().find(|generation| generation.architecture == known)
@@ -105,13 +104,13 @@ const COLUMNS: [&str; 14] = [
     "physical_numbers",
 ];
 
-/// A number of something of a machine: what no sum or product of makes nonsense.
+/// An amount of a machine, if it lies in a range in which sums and products stay meaningful.
 fn amount(number: f64) -> Option<f64> {
     (0.0..=MAX_MACHINE_AMOUNT).contains(&number).then_some(number)
 }
 
 impl Report {
-    /// The machine. For foreign files it is inferred: unknown numbers are 0, the clock among them.
+    /// The machine. For foreign files it is inferred: unknown numbers, such as the clock, are 0.
     pub fn target(&self) -> Result<Arc<Target>, ReportError> {
         self.target.get(|| match self.recorded_target()? {
             Some(target) => Ok(target),
@@ -125,7 +124,8 @@ impl Report {
             let kind = cells.text(0)?;
             let tiles_per_ipu = cells.small_up_to(4, MAX_TILES)?;
             let ipus_per_replica = cells.small_up_to(9, MAX_IPUS)?;
-            // The product sizes every table over tiles: refused before anything is allocated by it.
+            // The product is the size of every table over tiles, so it is checked before any
+            // allocation.
             (tiles_per_ipu.checked_mul(ipus_per_replica)? <= MAX_TILES).then_some(Target {
                 kind: TargetKind::from_name(&kind)?,
                 name: cells.text(1)?,
@@ -154,14 +154,14 @@ impl Report {
     fn inferred_target(&self) -> Result<Target, ReportError> {
         let tiles = self.highest_tile()?;
         let seen = self.ipus_seen()?;
-        // Both fit only multiples of 27,968 tiles, 19 IPUs of Mk2 or 23 of Mk1: no system comes in
-        // such sizes.
+        // Both only fit multiples of 27,968 tiles, 19 IPUs of Mk2 or 23 of Mk1; no system has such
+        // a size.
         let fits =
             |generation: &&ChipGeneration| tiles > 0 && tiles.is_multiple_of(generation.tiles);
         let generation = GENERATIONS.iter().find(fits);
         let (tiles_per_ipu, ipus) = match generation {
             Some(generation) => (generation.tiles, (tiles / generation.tiles).max(seen)),
-            // An unknown chip: its tiles are dealt evenly to the IPUs that have steps.
+            // An unknown chip: its tiles are distributed evenly over the IPUs that have steps.
             None => (tiles.div_ceil(seen.max(1)), seen.max(1)),
         };
         let ipus = ipus.clamp(1, MAX_IPUS.min(MAX_TILES / tiles_per_ipu.max(1)));
@@ -184,7 +184,7 @@ impl Report {
         })
     }
 
-    /// Number of tiles the report speaks of.
+    /// Number of tiles, by the highest tile in the report.
     fn highest_tile(&self) -> Result<u32, ReportError> {
         for table in ["memory_by_tile", "vars_info"] {
             if self.db.has(table, "tile") {
@@ -201,7 +201,7 @@ impl Report {
         Ok(u32::try_from(rows).unwrap_or(MAX_TILES).min(MAX_TILES))
     }
 
-    /// Number of IPUs with steps, judged by the first rows: all IPUs take part early on.
+    /// Number of IPUs with steps, from the first rows: all IPUs take part early on.
     fn ipus_seen(&self) -> Result<u32, ReportError> {
         let mut ipus = 0;
         let first = SelectQuery::all("steps_by_ipu", &["ipu"]).clauses("LIMIT 20000");
@@ -212,7 +212,7 @@ impl Report {
         Ok(ipus)
     }
 
-    /// Sizes of the graph; counted where the file does not say.
+    /// Sizes of the graph; counted if the file does not record them.
     pub fn graph(&self) -> Result<GraphCounts, ReportError> {
         let columns = ["num_compute_sets", "num_vertices", "num_edges", "num_vars"];
         let read = self.db.first(SelectQuery::all("graph", &columns), |cells| {
@@ -232,7 +232,7 @@ impl Report {
         Ok(GraphCounts { compute_sets: sets, variables, ..GraphCounts::default() })
     }
 
-    /// How many samples one host call moves, where the model was run in batches.
+    /// The number of samples of one host call, if the model runs in batches.
     pub fn batching(&self) -> Result<Option<BatchingConfig>, ReportError> {
         let columns = ["micro_batch", "gradient_accumulation", "replicas", "device_iterations"];
         // Four factors of at most 15 bits each keep the product inside 64 bits.
@@ -248,7 +248,7 @@ impl Report {
         Ok(read.flatten())
     }
 
-    /// What the machine moves at most; empty where that was not recorded.
+    /// Bandwidths of the machine; empty if they were not recorded.
     pub fn bandwidths(&self) -> Result<Vec<Bandwidth>, ReportError> {
         let columns = ["interface", "bytes_per_cycle"];
         let all = SelectQuery::all("bandwidths", &columns).clauses("ORDER BY id");
@@ -259,8 +259,8 @@ impl Report {
         Ok(read.into_iter().flatten().collect())
     }
 
-    /// What the machine does at most: as it was recorded or, where it was not, as it is known of the
-    /// generation of the chip.
+    /// The peak rates of the machine: as recorded or, failing that, as known for the generation of
+    /// the chip.
     pub fn machine_limits(&self) -> Result<MachineLimits, ReportError> {
         let target = self.target()?;
         let generation = ChipGeneration::of(&target.architecture);
@@ -278,7 +278,7 @@ impl Report {
         Ok(MachineLimits { rates, bandwidths })
     }
 
-    /// How fast the engines of a tile are; empty where that was not recorded.
+    /// Rates of the engines of a tile; empty if they were not recorded.
     pub fn compute_rates(&self) -> Result<Vec<ComputeRate>, ReportError> {
         let columns = ["engine", "input", "partials", "flops_per_cycle"];
         let all = SelectQuery::all("compute_rates", &columns).clauses("ORDER BY id");
@@ -287,14 +287,14 @@ impl Report {
                 engine: cells.named(0, ComputeEngine::from_name)?,
                 input: cells.named(1, ArithmeticType::from_name)?,
                 partials: cells.named(2, ArithmeticType::from_name)?,
-                // Figures are divided by it.
+                // Used as a divisor.
                 flops_per_cycle: cells.count(3, MAX_COUNT).filter(|flops| *flops > 0)?,
             })
         })?;
         Ok(read.into_iter().flatten().collect())
     }
 
-    /// What the machine takes for what always takes as long; empty where that was not recorded.
+    /// Costs of actions that always take the same time; empty if they were not recorded.
     pub fn action_costs(&self) -> Result<Vec<ActionCost>, ReportError> {
         let all = SelectQuery::all("action_costs", &["action", "cycles"]).clauses("ORDER BY id");
         let read = self.db.list(all, |cells| {
@@ -304,8 +304,8 @@ impl Report {
         Ok(read.into_iter().flatten().collect())
     }
 
-    /// Which IPUs of a replica wait for each other; `None` where that was not recorded, or a
-    /// replica is one IPU. A row that cannot be read leaves nothing known.
+    /// IPUs of a replica that wait for each other; `None` if they were not recorded, or a replica
+    /// is one IPU. A single unreadable row makes the whole answer `None`.
     pub fn sync_groups(&self) -> Result<Option<SyncGroupMembers>, ReportError> {
         let last = self.target()?.ipus_per_replica.saturating_sub(1);
         let columns = ["sync_group", "part", "ipu"];
@@ -331,7 +331,7 @@ impl Report {
         }))
     }
 
-    /// In what the machine differs from the one of its name.
+    /// Differences of the machine from the one of its name.
     fn machine_changes(&self) -> Result<Vec<MachineChange>, ReportError> {
         let columns = ["key", "title", "unit", "inherited", "value"];
         let all = SelectQuery::all("machine_changes", &columns).clauses("ORDER BY id");
@@ -347,8 +347,8 @@ impl Report {
         Ok(read.into_iter().flatten().collect())
     }
 
-    /// Power and price of the machine, part by part; empty where they are not known. A kind of which
-    /// a row cannot be read has none: a sum of some parts is no figure of the machine.
+    /// Power and price of the machine, part by part; empty if they are not known. A kind with an
+    /// unreadable row is left out: a sum over some parts is no figure of the machine.
     pub fn running_costs(&self) -> Result<Vec<RunningCost>, ReportError> {
         let columns = ["kind", "part", "count", "each", "currency", "basis", "source"];
         let all = SelectQuery::all("running_costs", &columns).clauses("ORDER BY id");
@@ -372,7 +372,7 @@ impl Report {
         Ok(read.iter().filter_map(|(_, cost)| cost.clone()).filter(whole).collect())
     }
 
-    /// How far predictions may be off, by kind of operation; empty where that was not recorded.
+    /// Errors of predictions, by kind of operation; empty if they were not recorded.
     pub fn error_bands(&self) -> Result<Vec<ErrorBand>, ReportError> {
         let columns =
             ["kind", "basis", "rows", "cycles_low", "cycles_high", "bytes_low", "bytes_high"];
@@ -389,7 +389,7 @@ impl Report {
         Ok(read.into_iter().flatten().collect())
     }
 
-    /// How far figures of the whole program may be off; empty where that was not recorded.
+    /// Errors of figures of the whole program; empty if they were not recorded.
     pub fn program_errors(&self) -> Result<Vec<ProgramErrorBand>, ReportError> {
         let columns = ["source", "rows", "low", "high"];
         let all = SelectQuery::all("program_errors", &columns).clauses("ORDER BY id");

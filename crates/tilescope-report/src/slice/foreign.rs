@@ -1,6 +1,6 @@
-//! Slices of files that other tools wrote: their tables as they are, but for the rows of steps.
+//! Slices of files of other tools: copies of their tables, with only the rows of the wanted steps.
 //!
-//! What a stranger's file says is copied column by column; none of its statements is executed.
+//! The untrusted file is copied column by column; none of its statements is executed.
 
 use super::Slicing;
 use crate::atomic_file::AtomicFile;
@@ -15,7 +15,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Tables that describe a run by cycles and steps as tilescope keeps them: of no use to a part.
+/// Tables of tilescope that describe a whole run by cycles and steps. They do not apply to a part.
 const LEFT_OUT: [&str; 9] = [
     "meta",
     "marks",
@@ -27,7 +27,7 @@ const LEFT_OUT: [&str; 9] = [
     "replica_lanes",
     "checksums",
 ];
-/// Rows between two looks at whether to go on.
+/// Rows between two checks of the cancel flag.
 const ROWS_BETWEEN_LOOKS: u64 = 1 << 16;
 
 /// A column of a table.
@@ -51,7 +51,7 @@ impl ForeignTable {
         let rows: Vec<_> = rows.collect::<rusqlite::Result<_>>()?;
         let keys = rows.iter().filter(|(_, _, key)| *key > 0).count();
         let columns = rows.into_iter().map(|(name, kind, key)| {
-            // Rows are looked up by such a key. Other types are no more than an affinity.
+            // Rows can be looked up by such a key. Other declared types are only an affinity.
             let is_key = keys == 1 && key == 1 && kind.eq_ignore_ascii_case("INTEGER");
             let declaration = match kind.to_ascii_uppercase() {
                 _ if is_key => "INTEGER PRIMARY KEY",
@@ -124,7 +124,7 @@ impl Slicing<'_> {
         path: &Path,
     ) -> Result<(), ReportError> {
         let reading = |e: rusqlite::Error| self.damage(&e);
-        // Tables that lie in the file; views and virtual tables do not.
+        // Tables stored in the file, without views and virtual tables.
         let list = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0
                     AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
         let mut names = source.prepare(list).map_err(reading)?;
@@ -184,7 +184,7 @@ impl Slicing<'_> {
         Ok(())
     }
 
-    /// Whether a row is in the slice; cycles become those of the slice.
+    /// Returns true if a row is in the slice. Converts its cycles to those of the slice.
     fn takes(
         &self,
         table: &ForeignTable,
@@ -221,8 +221,8 @@ impl Slicing<'_> {
         Ok(true)
     }
 
-    /// Whether a row of a step is in the slice: its lane has the step there. Rows that say that an IPU
-    /// had no part in a step are on no lane, and go with the step.
+    /// True if a row of a step is in the slice: its lane contains the step there. Rows of IPUs
+    /// without a part in a step are on no lane, and follow the step.
     fn has_row(
         &self,
         ipu: IpuId,
@@ -244,7 +244,8 @@ impl Slicing<'_> {
         Ok(is_chosen)
     }
 
-    /// Moves the cycles of a row: its base where it has one, else what counts from the start.
+    /// Shifts the cycles of a row: its base if it has one, otherwise the values counted from the
+    /// start.
     fn move_cycles(&self, table: &ForeignTable, cells: &mut [Value]) {
         let Ok(origin) = i64::try_from(self.plan.origin.0) else { return };
         let mut rest = origin;

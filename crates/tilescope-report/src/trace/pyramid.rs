@@ -1,6 +1,6 @@
 //! Summaries of consecutive steps, and the blobs that keep them.
 
-// Blobs may have been written by anybody.
+// Blobs come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::answers::{ACTIVITIES, LongestStep, PerActivity, StepTotals};
@@ -22,10 +22,10 @@ pub(super) const MAX_LEVELS: u32 = 10;
 const COLUMNS: usize = 7 + 4 * ACTIVITIES;
 const MAX_BLOCK_BYTES: usize = BLOCK_NODES * COLUMNS * 10 + 64;
 
-/// Consecutive steps of a lane, summed up.
+/// Sums over consecutive steps of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PyramidNode {
-    /// From the start of the first step to the end of the last.
+    /// The cycles from the start of the first step to the end of the last.
     pub(super) range: CycleRange,
     pub(super) first_step: StepId,
     pub(super) totals: StepTotals,
@@ -40,14 +40,14 @@ impl PyramidNode {
         }
     }
 
-    /// This node with the step that follows it taken in.
+    /// Adds the step that follows this node.
     pub(super) fn add_step(&mut self, record: &StepRecord) {
         debug_assert!(record.range.start >= self.range.end, "steps follow each other");
         self.range = CycleRange::new(self.range.start, record.range.end);
         self.totals.add_step(record);
     }
 
-    /// This node with `next`, which follows it, taken in.
+    /// Adds the node that follows this one.
     pub(super) fn add(&mut self, next: &Self) {
         debug_assert!(next.range.start >= self.range.end, "nodes follow each other");
         self.range = CycleRange::new(self.range.start, next.range.end);
@@ -71,7 +71,8 @@ pub(super) fn level_count(steps: u64) -> u32 {
     (1..MAX_LEVELS).find(|&level| node_count(steps, level) <= FAN_OUT).unwrap_or(MAX_LEVELS)
 }
 
-/// A blob of nodes, not packed yet: column after column, each only where some node has a value.
+/// A blob of nodes, not packed yet: column after column, without columns in which no node has a
+/// value.
 pub(super) fn encode(nodes: &[PyramidNode]) -> Vec<u8> {
     let columns = columns(nodes);
     let used: Vec<(usize, &Vec<u64>)> = (0..)
@@ -110,17 +111,17 @@ fn columns(nodes: &[PyramidNode]) -> [Vec<u64>; COLUMNS] {
     columns
 }
 
-/// The nodes of a blob, if it is sound and holds exactly `count` of them.
+/// The nodes of a blob, if it is sound and has exactly `count` of them.
 pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
     decode_raw(&unpack(blob, MAX_BLOCK_BYTES)?, count)
 }
 
-/// The same of a blob that is not packed.
+/// The same for a blob that is not packed.
 pub(super) fn decode_raw(raw: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
     let mut cursor = VarintReader::new(raw);
     (count <= BLOCK_NODES && cursor.take()? == count as u64).then_some(())?;
     let used = cursor.take()?;
-    // A column that this version does not know would shift all that follow.
+    // An unknown column would shift all later ones.
     (used >> COLUMNS == 0).then_some(())?;
     let mut rows = vec![[0; COLUMNS]; count];
     for column in (0..COLUMNS).filter(|column| used & (1 << column) != 0) {
@@ -165,7 +166,7 @@ fn node(row: &[u64; COLUMNS], cycle: Cycles, step: StepId) -> Option<PyramidNode
         bytes_out: PerActivity(bytes_out.map(Bytes)),
         longest,
     };
-    // Steps of a lane do not overlap, so no node is busier than it is long.
+    // Steps of a lane do not overlap, so no node is busy for longer than its length.
     (totals.cycles.total() <= end - start && totals.is_balanced()).then_some(())?;
     Some(PyramidNode { range: CycleRange::new(start, end), first_step, totals })
 }

@@ -1,4 +1,4 @@
-//! How quantities are written.
+//! Formatting of quantities.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,17 +23,17 @@ fn with_separators(digits: &str) -> String {
     text
 }
 
-/// Numbers with more zeros in front are written as a power of ten.
+/// Numbers with more leading zeros are written as a power of ten.
 const MAX_ZEROS: i32 = 9;
 
-/// A number with thousands separators, two decimals, and at least four figures that are not zeros in
-/// front: `25,830.26`, `0.01234`.
+/// A number with thousands separators, two decimals, and at least four significant figures:
+/// `25,830.26`, `0.01234`.
 pub fn grouped_real(value: f64) -> String {
     let size = value.abs();
     if !size.is_finite() {
         return value.to_string();
     }
-    // Zeros before the first figure, the one in front of the point included.
+    // The zeros before the first figure, including the one before the point.
     let zeros = (0..=MAX_ZEROS).take_while(|zeros| size * 10f64.powi(*zeros) < 1.0).count();
     if size > 0.0 && zeros > 9 {
         return format!("{value:.3e}");
@@ -50,7 +50,7 @@ pub fn exact_bytes(value: u64) -> String {
     format!("{} B", grouped(value))
 }
 
-/// How numbers of bytes are written where three figures are enough.
+/// Units for byte counts where three figures are enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ByteUnits {
@@ -64,7 +64,7 @@ pub enum ByteUnits {
 }
 
 impl ByteUnits {
-    /// All choices, in the order they are offered.
+    /// All choices, in the order of the menu.
     pub const ALL: [Self; 3] = [Self::Binary, Self::Si, Self::Bytes];
 
     /// Its name on the command line.
@@ -76,7 +76,7 @@ impl ByteUnits {
         }
     }
 
-    /// The name as users read it.
+    /// The name for users.
     pub fn title(self) -> &'static str {
         match self {
             Self::Binary => "KiB, MiB, GiB",
@@ -86,8 +86,8 @@ impl ByteUnits {
     }
 }
 
-/// How numbers are written where that is for the user to choose; the default is that of files and of
-/// the command line.
+/// The format of numbers where users can choose it. The default is that of files and of the command
+/// line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NumberFormat {
     /// Units of bytes.
@@ -95,13 +95,13 @@ pub struct NumberFormat {
 }
 
 impl NumberFormat {
-    /// Bytes to three figures in the chosen units, or in full where those are single bytes.
+    /// Bytes to three figures in the chosen units; all figures if the unit is the byte.
     pub fn bytes(self, value: u64) -> String {
         bytes_in(self.byte_units, value)
     }
 }
 
-/// Bytes to three figures in binary multiples, as files and the command line write them: `57.1 MiB`.
+/// Bytes to three figures in binary multiples, as in files and on the command line: `57.1 MiB`.
 pub fn binary_bytes(value: u64) -> String {
     bytes_in(ByteUnits::Binary, value)
 }
@@ -140,7 +140,7 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A share of one as a percentage with two figures at least, as far as four decimals go: `0.55 %`.
+/// A share of one as a percentage with at least two figures, up to four decimals: `0.55 %`.
 pub fn fine_percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 0.00005 {
@@ -157,7 +157,7 @@ pub fn fine_percent(share: f64) -> String {
 /// A number with the prefix that leaves one to three digits before the point: `349 TFLOP/s`.
 pub fn with_prefix(value: f64, unit: &str) -> String {
     let prefixes = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    // What would round up to a thousand has the next prefix.
+    // A value that would round up to a thousand gets the next prefix.
     let fitting = prefixes.into_iter().find(|(scale, _)| value.abs() >= scale * 0.9995);
     let (scale, prefix) = fitting.unwrap_or((1.0, ""));
     format!("{} {prefix}{unit}", three_figures(value / scale))

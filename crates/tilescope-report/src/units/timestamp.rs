@@ -1,6 +1,6 @@
-//! Moments in time as people write them.
+//! Formatting of points in time.
 
-/// A moment, from seconds since 1970: `2026-11-21 17:53 UTC`.
+/// A point in time, from seconds since 1970: `2026-11-21 17:53 UTC`.
 pub fn format_timestamp(unix_seconds: u64) -> String {
     let (days, minutes) = (unix_seconds / 86_400, unix_seconds / 60 % 1_440);
     let (year, month, day) = date(days);
@@ -8,8 +8,7 @@ pub fn format_timestamp(unix_seconds: u64) -> String {
 }
 
 /// Year, month and day of a number of days since 1970, after `civil_from_days` of H. Hinnant's
-/// "chrono-compatible low-level date algorithms": years begin in March, so that leap days come
-/// last.
+/// "chrono-compatible low-level date algorithms": years begin in March so that leap days come last.
 fn date(days: u64) -> (u64, u64, u64) {
     // Days from March of the year 0 to 1970, and days of 400 years.
     const TO_1970: u64 = 719_468;

@@ -1,4 +1,4 @@
-//! The compiled program as rows.
+//! Writes the compiled program as rows.
 
 use crate::address_blob;
 use crate::error::ReportError;
@@ -208,7 +208,7 @@ fn replica_classes(rows: &RowWriter, compilation: &CompilationReport) -> WriteRe
     Ok(())
 }
 
-/// An amount of a machine: readers take none that is not a plain number.
+/// An amount of a machine; an error unless it is finite, since readers refuse other numbers.
 fn finite(number: f64, of: &str) -> Result<f64, ReportError> {
     match (0.0..=MAX_MACHINE_AMOUNT).contains(&number) {
         true => Ok(number),
@@ -441,7 +441,7 @@ fn variable_uses(rows: &RowWriter, compilation: &CompilationReport) -> WriteResu
     Ok(())
 }
 
-/// Hands out ids of texts, in the order the texts first come up.
+/// Assigns ids to texts, in the order of first use.
 #[derive(Default)]
 struct StringTableWriter<'a>(HashMap<&'a str, i64>);
 
@@ -500,7 +500,7 @@ fn variables(
     Ok(())
 }
 
-/// Hands out ids of blobs of addresses, each written once.
+/// Assigns ids to blobs of addresses, each of which is written once.
 #[derive(Default)]
 struct AddressWriter(HashMap<Vec<u8>, i64>);
 
@@ -572,7 +572,7 @@ fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     Ok(())
 }
 
-/// What bytes belong to: their category, region, and whether they share their address.
+/// The owner of bytes: category, region, and whether they share their address.
 type MemoryOwner = (MemoryCategory, MemoryRegion, bool);
 
 /// Bytes per tile of each owner, from the owners of each tile.

@@ -1,7 +1,7 @@
-//! Executed steps as they come: rows for scripts, and the trace index for views.
+//! Writes executed steps as they arrive: rows for scripts, and the trace index for views.
 //!
-//! Nothing here touches the file or the index, so that steps can be taken in while others make the
-//! index of them and write it.
+//! This code touches neither the file nor the index, so that it can accept steps while other
+//! threads build the index and write it.
 
 use super::execution_rows::{ExecutionRow, MarkTableRow};
 use super::mark_lanes::MarkLanes;
@@ -21,20 +21,20 @@ use crate::writer::StepLayout;
 use rusqlite::params;
 use std::collections::BTreeMap;
 
-/// Steps that are indexed together: about a millisecond of work.
+/// The number of steps that are indexed together: about a millisecond of work.
 const RECORDS: usize = 1 << 12;
 
-/// Other pieces that are handed over together.
+/// The number of other pieces that are passed on together.
 pub(super) const PIECES: usize = 256;
 
-/// Facts that a step takes from its program.
+/// Facts about a step that depend only on its program.
 struct LeafProgramInfo {
     class: StepClass,
     kind: &'static str,
     compute_set: Option<u32>,
 }
 
-/// State of the execution part of a report.
+/// The state of the execution part of a report.
 pub(super) struct ExecutionWriter {
     leaves: Vec<LeafProgramInfo>,
     ipus: u32,
@@ -42,13 +42,13 @@ pub(super) struct ExecutionWriter {
     layout: StepLayout,
     steps: u64,
     end_cycle: Cycles,
-    /// Classes of replicas that steps may be of.
+    /// Number of classes of replicas.
     classes: u32,
-    /// Where the last step of each lane ends.
+    /// The end of the last step of each lane.
     lane_ends: BTreeMap<LaneNumber, Cycles>,
-    /// Steps to be indexed next, and what they wait for.
+    /// Steps to be indexed next, with their dependencies.
     records: Vec<TraceEvent>,
-    /// How many marks there are of each class of replicas.
+    /// Number of marks of each class of replicas.
     marks: BTreeMap<ReplicaClassId, i64>,
     mark_lanes: MarkLanes,
     mark_rows: MarkRowBlocks,
@@ -58,7 +58,7 @@ pub(super) struct ExecutionWriter {
 }
 
 impl ExecutionWriter {
-    /// Takes in the execution of `compilation`, whose steps are kept as `layout` says.
+    /// Starts the execution of `compilation`, with steps stored according to `layout`.
     pub(super) fn new(compilation: &CompilationReport, layout: StepLayout) -> Self {
         let leaf = |program: &crate::model::ProgramNode| LeafProgramInfo {
             class: StepClass::new(program.kind, program.stream),
@@ -83,12 +83,12 @@ impl ExecutionWriter {
         }
     }
 
-    /// Takes what is to be written next, in this order.
+    /// Removes the pieces that are to be written next, in this order.
     pub(super) fn pieces(&mut self) -> std::vec::Drain<'_, ExecutionRow> {
         self.pieces.drain(..)
     }
 
-    /// Whether there is as much to be written as is worth handing over.
+    /// True if there are enough pieces to pass on.
     pub(super) fn is_full(&self) -> bool {
         let has_records = matches!(self.pieces.last(), Some(ExecutionRow::Records(_)));
         has_records || self.pieces.len() >= PIECES
@@ -99,7 +99,7 @@ impl ExecutionWriter {
         self.ipus * self.tiles_per_ipu
     }
 
-    /// The step that came last.
+    /// The last step so far.
     pub(super) fn last_step(&self) -> Option<StepId> {
         self.steps.checked_sub(1).map(StepId)
     }
@@ -112,7 +112,7 @@ impl ExecutionWriter {
             let problem = format!("{} is {program}, but there are {count}", of("program"));
             return Err(ReportError::invalid_input(problem));
         };
-        // The text is only made when the check fails: this runs for every step.
+        // The text is only built if the check fails: this runs for every step.
         checked_i64(id.0, MAX_STEPS, || of("number"))?;
         match self.layout {
             StepLayout::Rows => {
@@ -124,7 +124,7 @@ impl ExecutionWriter {
             }
             StepLayout::Columns => {}
         }
-        // Lanes in order and each once: rows have (step, IPU, sub-lane) as their key.
+        // Lanes are ordered without duplicates: rows have (step, IPU, sub-lane) as their key.
         let mut before = None;
         for (replica_class, on_ipu) in step.parts() {
             self.check(replica_class, on_ipu, id)?;
@@ -135,7 +135,7 @@ impl ExecutionWriter {
             before = Some(lane);
             let balance = on_ipu.tile_balance(self.tiles_per_ipu);
             let end = self.lane_ends.entry(lane).or_default();
-            // Bars are drawn from `from_max`, so that is where overlap would be seen.
+            // Bars are drawn from `from_max`, so overlap would be visible there.
             if on_ipu.from_max < *end {
                 let start = on_ipu.from_max;
                 let problem =
@@ -161,7 +161,7 @@ impl ExecutionWriter {
         Ok(())
     }
 
-    /// Takes in that tiles of an IPU wait for others of it, by sub-lane, on all replicas.
+    /// Records that tiles of an IPU wait for others of it, by sub-lane, on all replicas.
     pub(super) fn hand_over(&mut self, ipu: IpuId, from: u8, to: u8) {
         let on = |class| {
             let at = ReplicaIpu { class: ReplicaClassId(class), ipu };
@@ -208,7 +208,7 @@ impl ExecutionWriter {
         Err(ReportError::invalid_input(problem))
     }
 
-    /// Takes in a mark of the replicas of a class.
+    /// Adds a mark of the replicas of a class.
     pub(super) fn mark(
         &mut self,
         class: ReplicaClassId,
@@ -242,7 +242,7 @@ impl ExecutionWriter {
         if is_first {
             let (count, longest) = self.mark_kinds.entry(mark.kind).or_default();
             *count += 1;
-            // Readers look this far back for marks that reach into a window.
+            // Readers search this far back for marks that overlap a window.
             *longest = mark.cycles.length().max(*longest);
         }
         match self.layout {
@@ -256,7 +256,7 @@ impl ExecutionWriter {
         Ok(())
     }
 
-    /// Writes what is known only at the end.
+    /// Writes the data that are known only at the end.
     pub(super) fn finish(
         mut self,
         mut lanes: TraceIndexWriter,
@@ -291,7 +291,7 @@ pub(super) fn sync_programs(compilation: &CompilationReport) -> SyncPrograms {
     .joining_replicas(joins)
 }
 
-/// Classes of replicas, at least one.
+/// Number of classes of replicas, at least one.
 fn count_of_classes(compilation: &CompilationReport) -> u32 {
     let classes = compilation.replica_classes.classes.len().max(1);
     u32::try_from(classes).unwrap_or(u32::MAX).min(MAX_REPLICAS)

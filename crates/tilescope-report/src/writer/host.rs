@@ -1,4 +1,4 @@
-//! What the host does, as rows.
+//! Writes the host's part of a run as rows.
 
 use crate::error::ReportError;
 use crate::limits::MAX_COUNT;

@@ -1,4 +1,4 @@
-//! Samples of tiles, packed while they come.
+//! Packs samples of tiles as they arrive.
 
 use crate::error::ReportError;
 use crate::limits::MAX_CYCLES;
@@ -10,12 +10,12 @@ use crate::units::StepId;
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{ToSql, params};
 
-/// State of the samples of a report.
+/// The state of the samples of a report.
 pub(super) struct TileSampleWriter {
     labels: usize,
     tiles: u32,
     packer: ColumnPacker,
-    /// Steps of the samples that are not written yet.
+    /// Steps whose samples are not written yet.
     first_step: StepId,
     last_step: StepId,
     chunks: i64,
@@ -23,7 +23,7 @@ pub(super) struct TileSampleWriter {
 }
 
 impl TileSampleWriter {
-    /// Writes the labels of samples on so many tiles.
+    /// Writes the labels of samples on this number of tiles.
     pub(super) fn new(
         labels: &[SampleLabel],
         tiles: u32,
@@ -44,7 +44,7 @@ impl TileSampleWriter {
         Ok(Self { labels, tiles, packer, first_step, last_step, chunks: 0, has_rows: false })
     }
 
-    /// Takes in a sample of a step; steps come in order.
+    /// Adds a sample of a step; steps come in order.
     pub(super) fn sample(
         &mut self,
         step: StepId,
@@ -80,7 +80,7 @@ impl TileSampleWriter {
         if self.packer.is_full() { self.complete(rows) } else { Ok(()) }
     }
 
-    /// Writes what is left.
+    /// Writes the rest.
     pub(super) fn complete(&mut self, rows: &RowWriter) -> Result<(), ReportError> {
         if !std::mem::take(&mut self.has_rows) {
             return Ok(());

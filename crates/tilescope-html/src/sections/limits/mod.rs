@@ -1,5 +1,5 @@
-//! How good the program is: from the peak down to what the run achieves, and operations below what
-//! the machine allows.
+//! The efficiency of the program: from the peak down to the achieved rate, and operations below the
+//! machine's limits.
 
 use super::{NOT_RUN, PageFacts, SectionEntry};
 use crate::block::Block;
@@ -44,7 +44,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     Ok(blocks)
 }
 
-/// What is lost from the peak down, each row with a bar below that of the row before.
+/// The losses from the peak down, each row with a bar below that of the previous row.
 fn waterfall_table(run: &RunLimits) -> HtmlTable {
     let figure = waterfall_figure(&run.all, None);
     // The table has no row of the peak.
@@ -58,7 +58,7 @@ fn waterfall_table(run: &RunLimits) -> HtmlTable {
         parts.iter().map(part).collect::<Vec<_>>()
     };
     let data = waterfall(&run.all);
-    // What goes into each step is in its words; the column would leave no room for bars.
+    // The contents of each step are in its text; the column would leave no space for bars.
     let data = data.with_columns(|column| column < 3);
     HtmlTable::with_bars(
         "limits/waterfall",

@@ -1,4 +1,4 @@
-//! Memory: what fills the tiles, tile by tile, and as they lie on the chips.
+//! Memory: the contents of tiles, tile by tile and as a map of the chips.
 
 mod floor_plan;
 
@@ -16,9 +16,9 @@ use tilescope_report::{MemoryCategory, MemoryRegion, ReportError, ReportPart};
 
 pub(super) const SECTION: SectionEntry = SectionEntry { id: "memory", title: "Memory", build };
 
-/// Tiles that are listed as the fullest.
+/// Number of tiles in the list of the fullest.
 const FULLEST: usize = 10;
-/// Variables that are listed as the largest.
+/// Number of variables in the list of the largest.
 const LARGEST: usize = 200;
 
 const NOT_RECORDED: &str = "Memory per tile was not recorded.";
@@ -46,7 +46,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     Ok(blocks)
 }
 
-/// Bytes by category, or by region where categories were not recorded.
+/// Bytes by category, or by region if categories were not recorded.
 fn parts_table(facts: &PageFacts<'_>) -> Block {
     let memory = facts.summary.memory.as_ref();
     let categories = MemoryCategory::ALL.into_iter().filter_map(|category| {
@@ -91,7 +91,7 @@ fn parts_table(facts: &PageFacts<'_>) -> Block {
     }
 }
 
-/// The tiles that need most.
+/// The tiles with the highest need.
 fn fullest(facts: &PageFacts<'_>) -> Result<Block, ReportError> {
     let memory = facts.report.tile_memory()?;
     let capacity = facts.target.bytes_per_tile;
@@ -119,7 +119,7 @@ fn details(facts: &PageFacts<'_>) -> Result<Block, ReportError> {
     Ok(Block::Table { table: HtmlTable::new("memory/tree", caption, &data).folded() })
 }
 
-/// The variables with most bytes over all tiles.
+/// The variables with the most bytes over all tiles.
 fn largest_variables(facts: &PageFacts<'_>) -> Result<Option<Block>, ReportError> {
     if !facts.report.has(ReportPart::Variables) {
         return Ok(Some(Block::note("Variables were not recorded.")));
@@ -148,7 +148,7 @@ fn largest_variables(facts: &PageFacts<'_>) -> Result<Option<Block>, ReportError
     Ok((table.count > 0).then_some(Block::Table { table }))
 }
 
-/// A tile's bytes as a share of what it has, in words.
+/// A tile's bytes as a share of its memory, as text.
 fn of_capacity(bytes: u64, capacity: u64) -> String {
     match capacity {
         0 => "the memory of a tile is not known".to_owned(),

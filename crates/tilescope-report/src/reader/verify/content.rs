@@ -1,4 +1,4 @@
-//! The rows of our own files against the checksums they were written with.
+//! The rows of our own files compared with their stored checksums.
 
 use super::{InvariantCheck, InvariantViolation, Report, ReportOrigin};
 use crate::database::SelectQuery;
@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 type Checksums = BTreeMap<(String, TablePart), RowSum>;
 
 impl Report {
-    /// Every table has the rows that it was written with.
+    /// Checks that every table has the rows that were written.
     pub(super) fn verify_content(
         &self,
         found: &mut Vec<InvariantViolation>,
@@ -55,7 +55,7 @@ impl Report {
 
     fn checksums_now(&self) -> Result<Checksums, ReportError> {
         let mut sums = TableChecksums::default();
-        // Rows that are compressed columns are summed as what they are: rows of another table.
+        // Rows in compressed columns are summed as rows of the table that they belong to.
         let is_summed = |name: &str| name != schema::CHECKSUMS && self.db.has_table(name);
         for table in schema::TABLES.iter().filter(|table| is_summed(table.name)) {
             // A file has the columns of its own version.

@@ -1,4 +1,4 @@
-//! What vertices compute, against what the engines of their tiles can.
+//! Work of vertices compared with the peak rates of the engines of their tiles.
 
 use super::{InvariantCheck, InvariantViolation, Report};
 use crate::error::ReportError;
@@ -6,8 +6,8 @@ use crate::model::{ComputeSet, VertexGroup, VertexWork};
 use crate::units::Cycles;
 
 impl Report {
-    /// No vertices do more floating point operations than the engine of their tiles can in the
-    /// cycles of their compute set.
+    /// Checks that no vertices do more floating point operations than the engine of their tiles can
+    /// do in the cycles of their compute set.
     pub(super) fn verify_engines(
         &self,
         found: &mut Vec<InvariantViolation>,

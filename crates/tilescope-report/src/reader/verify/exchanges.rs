@@ -1,15 +1,15 @@
-//! What tiles send and receive, against what they can in the cycles it takes them.
+//! Traffic of tiles compared with their bandwidth in the cycles of the exchange.
 
 use super::{InvariantCheck, InvariantViolation, Report};
 use crate::error::ReportError;
 use crate::model::{ProgramKind, TileTraffic};
 use crate::units::{Bytes, IpuId};
 
-/// How much longer something may seem to take than it does, by rounding of fractions.
+/// The relative excess of a duration that rounding of fractions can cause.
 const ROUNDING: f64 = 1e-6;
 
 impl Report {
-    /// No tile sends or receives more in an exchange than it can in its cycles.
+    /// Checks that no tile sends or receives more in an exchange than its bandwidth allows.
     pub(super) fn verify_exchanges(
         &self,
         found: &mut Vec<InvariantViolation>,
@@ -45,7 +45,7 @@ impl Report {
                                  B in {taken} cycles, and needs {needed:.1}"
                             )
                         });
-                        // The next tiles may take as long.
+                        // The next tiles may take the same time.
                         if busy.end > run.end {
                             break;
                         }

@@ -1,15 +1,15 @@
-//! Samples of tiles against the steps they are of.
+//! Samples of tiles compared with their steps.
 
 use super::{InvariantCheck, InvariantViolation, MAX_STEPS, Report};
 use crate::error::ReportError;
 use crate::model::{SampleKind, StepOnIpu, TileSample};
 use crate::units::{Cycles, StepId, TileId};
 
-/// Steps that are read at a time.
+/// The number of steps read at a time.
 const BATCH: usize = 4096;
 
 impl Report {
-    /// Every step has samples, of each tile in order, and begins and ends with them.
+    /// Checks that every step has samples, of each tile in order, and begins and ends with them.
     pub(super) fn verify_samples(
         &self,
         found: &mut Vec<InvariantViolation>,
@@ -62,8 +62,8 @@ impl Report {
     }
 }
 
-/// Whether a step begins and ends on an IPU as its tiles do. A bar may begin later than the last of
-/// them, behind the bar before it.
+/// True if a step begins and ends on an IPU as its tiles do. A bar may begin later than the last of
+/// them, after the previous bar.
 fn agree(on_ipu: &StepOnIpu, samples: &[&TileSample]) -> bool {
     let starts = || samples.iter().map(|sample| sample.cycles.start);
     let ends = || samples.iter().map(|sample| sample.cycles.end);

@@ -1,7 +1,7 @@
-//! Finding the sync points of a trace again, of its steps: to make those of a report that has none,
-//! and to compare those that it has.
+//! Derives the sync points of a trace from its steps: for a report without any, and to check the
+//! stored ones.
 
-// Steps may come from a file that anybody wrote.
+// Steps come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::chunk::CHUNK_STEPS;
@@ -17,10 +17,10 @@ use crate::units::StepId;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
-/// Told of the steps that were gone through; may end that.
+/// A callback with the number of processed steps, which may end the pass.
 type OnSteps<'a> = &'a mut dyn FnMut(u64) -> Result<(), ReportError>;
 
-/// The steps of a lane one after the other.
+/// Iterates over the steps of a lane.
 struct LaneSteps<'a> {
     store: &'a TraceStore,
     lane: usize,
@@ -45,7 +45,8 @@ impl LaneSteps<'_> {
     }
 }
 
-/// Hands the steps of all lanes to `each` in the order of the program, with the place of their lane.
+/// Passes the steps of all lanes to `each`, in the order of the program, with the index of their
+/// lane.
 fn for_each_step(
     store: &TraceStore,
     on_steps: OnSteps<'_>,
@@ -66,7 +67,7 @@ fn for_each_step(
     while let Some(Reverse((_, at))) = next.pop() {
         let until = next.peek().map(|Reverse(first)| *first);
         let (Some(lane), Some(head)) = (lanes.get_mut(at), heads.get_mut(at)) else { continue };
-        // Up to where another lane goes on: mostly more than one step.
+        // Up to the point where another lane continues: mostly more than one step.
         while let Some(record) = head {
             if until.is_some_and(|until| (record.step, at) > until) {
                 break;
@@ -79,10 +80,10 @@ fn for_each_step(
     Ok(())
 }
 
-/// A recorder that goes through the steps of a trace.
+/// A recorder that is fed with the steps of a trace.
 struct Replay {
     recorder: SyncPointRecorder,
-    /// By the place of the lane: its index in the recorder, and its steps so far.
+    /// By index of the lane: its index in the recorder, and its steps so far.
     lanes: HashMap<usize, (LaneIndex, u64)>,
 }
 
@@ -101,8 +102,8 @@ impl Replay {
     }
 }
 
-/// Makes the sync points of a trace whose steps were only recorded: hands blocks of them to `keep`,
-/// in order, and gives what ran beside compute tiles.
+/// Derives the sync points of a trace whose steps were only recorded. Passes blocks of them to
+/// `keep`, in order, and returns the work beside compute tiles.
 pub(crate) fn make(
     store: &TraceStore,
     programs: SyncPrograms,
@@ -119,8 +120,8 @@ pub(crate) fn make(
     Ok(beside)
 }
 
-/// Compares the sync points of a trace, and what ran beside compute tiles, with what its steps have;
-/// what is wrong first, in words.
+/// Compares the sync points of a trace, and the work beside compute tiles, with those derived from
+/// its steps. Returns the findings, the most basic first.
 pub(crate) fn compare(
     store: &TraceStore,
     programs: SyncPrograms,
@@ -131,18 +132,18 @@ pub(crate) fn compare(
     comparison.finish()
 }
 
-/// The stored sync points beside those of the steps.
+/// The stored sync points and those of the steps.
 struct Comparison<'a> {
     store: &'a TraceStore,
     replay: Replay,
     places: LanePlaces,
     blocks: u64,
-    /// Blocks that were read, and the last of them, while the steps do not have all its points.
+    /// Number of blocks read, and the last of them, until the steps have reached all its points.
     read: u64,
     stored: Option<Vec<u8>>,
-    /// Points of the blocks that were read.
+    /// Number of points in the blocks read.
     points: u64,
-    /// Lanes that are waited for, as it was told, and the number of points before each.
+    /// Awaited lanes that were recorded, with the number of points before each.
     told: VecDeque<(u64, AwaitedLane)>,
     wrong: Option<String>,
 }
@@ -160,7 +161,7 @@ impl<'a> Comparison<'a> {
             told: VecDeque::new(),
             wrong: None,
         };
-        // Whoever tells of hand-overs tells of all: none was inferred.
+        // A file records either all hand-overs or none.
         for block in 0..own.blocks {
             let told =
                 |point: &SyncPoint| matches!(&point.kind, SyncPointKind::Awaited(a) if a.is_told);
@@ -200,7 +201,7 @@ impl<'a> Comparison<'a> {
         self.compare_blocks()
     }
 
-    /// Tells what was told between the last step and the next one.
+    /// Passes on the hand-overs that were recorded between the last step and the next one.
     fn tell(&mut self) -> Result<(), ReportError> {
         self.compare_blocks()?;
         while let Some((points, awaited)) = self.told.front().copied() {
@@ -254,7 +255,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// How a block of points differs from the stored one.
+/// Describes the difference of a block of points from the stored one.
 fn difference_of(found: &[u8], stored: Option<&[u8]>) -> String {
     let points = |raw: &[u8]| decode_raw(raw).unwrap_or_default();
     let (found, stored) = (points(found), stored.map(points).unwrap_or_default());

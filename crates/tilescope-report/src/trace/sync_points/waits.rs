@@ -1,6 +1,6 @@
-//! What single steps wait for, and what led to a place of a lane.
+//! The waits of single steps, and the stretches that led to a place of a lane.
 
-// Points may come from a file that anybody wrote.
+// Points come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::super::answers::LaneStep;
@@ -10,29 +10,29 @@ use super::walk::PathHop;
 use crate::error::ReportError;
 use crate::units::{CycleRange, Cycles};
 
-/// Most stretches that are looked at for what led to a place.
+/// The most stretches that are searched for what led to a place.
 const MAX_STRETCHES: usize = 1 << 14;
 
 /// A lane waits for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneWait {
-    /// Position of the lane that is waited for.
+    /// Position of the awaited lane.
     pub awaited: usize,
-    /// From when the lane waits to when the other one comes.
+    /// The cycles from the start of the wait to the arrival of the other lane.
     pub range: CycleRange,
-    /// Where they meet.
+    /// The hop at which they meet.
     pub hop: PathHop,
-    /// Lanes that meet there.
+    /// Number of lanes that meet there.
     pub lanes: usize,
-    /// How much later the awaited lane is than the one that comes before it.
+    /// The delay of the awaited lane against the arrival before it.
     pub lead: Cycles,
 }
 
 impl CriticalPath {
-    /// Whom the lane waits for in a step, or in front of it; none where it waits for no other lane.
+    /// The wait of a lane in a step, or before it; `None` if it waits for no other lane.
     pub fn wait_of(&self, lane: usize, step: &LaneStep) -> Result<Option<LaneWait>, ReportError> {
         let Some(number) = self.lane_number(lane) else { return Ok(None) };
-        // A wait in front of a step is told of with the steps before it.
+        // A wait before a step is stored with the steps before it.
         for (at, in_step) in [(step.position, true), (step.position.saturating_sub(1), false)] {
             let Some(block) = self.block_of(lane, at) else { continue };
             let behind = step.position + u64::from(in_step);
@@ -45,7 +45,7 @@ impl CriticalPath {
         Ok(None)
     }
 
-    /// The wait of the lane with a number that goes on behind a position, at a point.
+    /// The wait of the lane with a number that continues after a position, at a point.
     fn wait_at(
         &self,
         point: &SyncPoint,
@@ -75,8 +75,8 @@ impl CriticalPath {
         Some(LaneWait { awaited, range, hop, lanes, lead })
     }
 
-    /// What led to a cycle of a lane, back to an earlier one: as the critical path would, had the
-    /// run ended there. From the first stretch to the last.
+    /// The stretches that led to a cycle of a lane, back to an earlier one: the critical path if
+    /// the run had ended there. From the first stretch to the last.
     pub fn path_to(
         &self,
         lane: usize,
@@ -85,7 +85,7 @@ impl CriticalPath {
         let mut walk = WalkBack { lane, start: None, end: window.end, found: Vec::new() };
         let position = self.last_before(lane, window.end)?;
         let last = position.and_then(|position| self.block_of(lane, position));
-        // Behind the last block, only what ends the run is told of.
+        // After the last block there is only the end of the run.
         let last = last.or(self.block_count().checked_sub(1));
         for block in (0..last.map_or(0, |last| last + 1)).rev() {
             for point in self.points(block)?.iter().rev() {
@@ -132,13 +132,13 @@ impl CriticalPath {
     }
 }
 
-/// A walk back from a place of a lane.
+/// A walk backwards from a place of a lane.
 struct WalkBack {
     lane: usize,
-    /// Where what led here begins, where it is known.
+    /// The start of the current stretch, if known.
     start: Option<Cycles>,
     end: Cycles,
-    /// From the last to the first.
+    /// Stretches from the last to the first.
     found: Vec<PathStretch>,
 }
 
