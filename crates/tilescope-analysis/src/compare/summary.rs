@@ -5,7 +5,7 @@ use super::{ComparedReports, ViewComparison, WorkDivisors};
 use crate::data_table::TableCell;
 use crate::summary::{ExecutionSummary, MemorySummary, ReportSummary, summary};
 use tilescope_report::ReportError;
-use tilescope_report::units::Bytes;
+use tilescope_report::units::{Bytes, grouped, grouped_real};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "summary", tables };
 
@@ -152,7 +152,7 @@ fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {
     let band = of.confidence.and_then(|confidence| confidence.samples_per_second);
     vec![
         ("Cycles", value(|run| count(run.total_cycles.0))),
-        ("Seconds", value(|run| Some(TableCell::Real(run.seconds)))),
+        ("Seconds", value(|run| Some(TableCell::Seconds(run.seconds)))),
         ("Samples", value(|run| run.samples.and_then(count))),
         ("Samples per second", value(|run| run.samples_per_second.map(TableCell::Real))),
         ("Samples per second, low", band.map(|band| TableCell::Real(band.low()))),
@@ -182,14 +182,36 @@ fn spec(sides: &ComparedReports<'_>) -> ComparisonTable {
                 Some(values) => keys.extend(
                     values
                         .iter()
-                        .map(|(key, value)| (format!("{section}.{key}"), value.to_string())),
+                        .map(|(key, value)| (format!("{section}.{key}"), spec_value(value))),
                 ),
-                None => keys.push((section.clone(), values.to_string())),
+                None => keys.push((section.clone(), spec_value(values))),
             }
         }
         keys
     };
     key_value_table("Spec", "Key", keys(sides.source), keys(sides.target))
+}
+
+/// A value of a spec as people read it.
+fn spec_value(value: &toml::Value) -> String {
+    match value {
+        toml::Value::Integer(number) => match u64::try_from(*number) {
+            Ok(number) => grouped(number),
+            Err(_) => number.to_string(),
+        },
+        toml::Value::Float(number) => grouped_real(*number),
+        // What is machine by machine or stage by stage is a table in one line.
+        toml::Value::Table(values) => {
+            let parts: Vec<String> =
+                values.iter().map(|(key, value)| format!("{key} = {}", spec_value(value))).collect();
+            format!("{{ {} }}", parts.join(", "))
+        }
+        toml::Value::Array(values) => {
+            let parts: Vec<String> = values.iter().map(spec_value).collect();
+            format!("[{}]", parts.join(", "))
+        }
+        words => words.to_string(),
+    }
 }
 
 /// Keys with words; what differs first.

@@ -5,6 +5,7 @@
 //! trace index. What a question may do is in `connection`; what is wrong with one, in `problem`.
 
 mod connection;
+mod functions;
 mod listing;
 mod output;
 mod problem;

@@ -101,7 +101,7 @@ fn fields(csv: &str) -> Vec<Vec<String>> {
 
 /// Whether the text on the screen says what the field of the file says.
 fn says_the_same(cell: &TableCell, field: &str) -> bool {
-    let text = cell.text();
+    let text = cell.exact();
     match cell {
         TableCell::Text(_) | TableCell::Id(_) => text == field,
         TableCell::Missing => field.is_empty(),

@@ -38,11 +38,10 @@ pub(super) fn all_changes_words(point: &Point) -> String {
 /// Points below words of each: columns of words, then what came of the point.
 fn points_table(words: Vec<TableColumn>, points: Vec<(Vec<TableCell>, &Point, bool)>) -> DataTable {
     let bytes = |bytes: f64| NumberFormat::default().bytes(bytes as u64);
-    let micros = |time: f64| TableCell::Real(time * 1e6);
     let rate = |time: f64| (1.0 / time) as u64;
     table! { points, |(cells, point, pareto_front)|
         all words => cells;
-        number "Time/sample (us)" => point.seconds_per_sample().map(micros);
+        number "Time/sample" => point.seconds_per_sample().map(TableCell::Seconds);
         text "Time between" => ends(point, "seconds_per_sample", seconds), NINE_OF_TEN;
         number "Samples/s" => point.seconds_per_sample().map(rate);
         bytes "Memory" => point.figures().map(|figures| figures.fullest_tile_bytes),
