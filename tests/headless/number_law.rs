@@ -43,7 +43,9 @@ fn is_fault(word: &str, before: &str) -> bool {
     }
     let is_name = NAMES.contains(&before.to_lowercase().trim_end_matches('s'));
     let has_separators = whole.len() <= 4 || whole.contains(',') || is_name;
-    !has_separators || decimals.starts_with("0000") || decimals.trim_start_matches('0').len() > MOST_DECIMALS
+    !has_separators
+        || decimals.starts_with("0000")
+        || decimals.trim_start_matches('0').len() > MOST_DECIMALS
 }
 
 /// The text of a page, without elements, script, style, and what is shown as it was typed.

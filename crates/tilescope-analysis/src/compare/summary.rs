@@ -202,8 +202,10 @@ fn spec_value(value: &toml::Value) -> String {
         toml::Value::Float(number) => grouped_real(*number),
         // What is machine by machine or stage by stage is a table in one line.
         toml::Value::Table(values) => {
-            let parts: Vec<String> =
-                values.iter().map(|(key, value)| format!("{key} = {}", spec_value(value))).collect();
+            let parts: Vec<String> = values
+                .iter()
+                .map(|(key, value)| format!("{key} = {}", spec_value(value)))
+                .collect();
             format!("{{ {} }}", parts.join(", "))
         }
         toml::Value::Array(values) => {
