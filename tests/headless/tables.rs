@@ -128,8 +128,8 @@ fn groups_are_written_and_asked_in_sql() {
     }
     let sql =
         "SELECT operator_of(name) AS operator, count(*) AS n FROM operations GROUP BY 1 ORDER BY 1";
-    let answer = stdout(&tilescope(&["query", &path, sql, "--csv"]));
+    let answer = stdout(&tilescope(&["query", &path, sql, "--format", "csv"]));
     let same: String =
         "SELECT kind AS operator, count(*) AS n FROM operations GROUP BY 1 ORDER BY 1".into();
-    assert_eq!(answer, stdout(&tilescope(&["query", &path, &same, "--csv"])));
+    assert_eq!(answer, stdout(&tilescope(&["query", &path, &same, "--format", "csv"])));
 }

@@ -59,7 +59,7 @@ fn four_figures(value: f64) -> String {
 const LEAST_WITHOUT_POWER: f64 = 1e-4;
 
 /// A number with thousands separators and three or four figures, those in front of the point in full:
-/// `25,830`, `25.83`, `0.01234`, `1.234e-6`.
+/// `25,830`, `25.83`, `25`, `0.01234`, `1.234e-6`.
 pub fn grouped_real(value: f64) -> String {
     let size = value.abs();
     if !size.is_finite() {
@@ -71,7 +71,7 @@ pub fn grouped_real(value: f64) -> String {
     // Zeros before the first figure, the one in front of the point included.
     let zeros = (0..=4).take_while(|zeros| size * 10f64.powi(*zeros) < 1.0).count();
     let decimals = match size {
-        0.0 => 0,
+        size if size.fract() == 0.0 => 0,
         _ if zeros > 0 => zeros + 3,
         _ if size < 99.995 => 2,
         _ if size < 999.95 => 1,
@@ -283,6 +283,7 @@ mod tests {
             (25_830.256, "25,830"),
             (-1_234_567.0, "-1,234,567"),
             (452.94, "452.9"),
+            (5.0, "5"),
             (99.996, "100.0"),
             (0.0, "0"),
             (5.5, "5.50"),
