@@ -5,7 +5,7 @@ use crate::errors::{report_error, table_error, unknown_name};
 use crate::sql::{self, SqlColumns, SqlParameter};
 use crate::table::Table;
 use crate::threads::detached;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tilescope_analysis::find::{SearchCatalogue, SearchQuery, SearchQueryError, find};
 use tilescope_analysis::topics::{TOPICS, topic};
 use tilescope_analysis::{insights, summary};
-use tilescope_arrow::{RowSelection, read_table, tables};
+use tilescope_arrow::{GroupKey, RowSelection, read_groups, read_table, tables};
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{ReportError, ReportOrigin};
 
@@ -142,17 +142,37 @@ impl Report {
         tables().into_iter().map(|table| (table.name, table.about.to_owned())).collect()
     }
 
-    /// A table by name. `ipus` and `cycles` select rows of those tables that have them.
-    #[pyo3(signature = (name, ipus=None, cycles=None))]
+    /// A table by name. `ipus` and `cycles` select rows of those tables that have them; `group_by`
+    /// has one row for each group.
+    #[pyo3(signature = (name, ipus=None, cycles=None, group_by=None))]
     fn table(
         &self,
         py: Python<'_>,
         name: &str,
         ipus: Option<Vec<u32>>,
         cycles: Option<(u64, u64)>,
+        group_by: Option<&str>,
     ) -> PyResult<Table> {
         let selection = RowSelection { ipus, cycles, tiles: None };
-        let table = detached(py, || read_table(&self.report, name, &selection));
+        let table = match group_by {
+            None => detached(py, || read_table(&self.report, name, &selection)),
+            Some(key) => {
+                let key = group_key(key)?;
+                if selection != RowSelection::default() {
+                    let words = "rows are selected or grouped, not both";
+                    return Err(PyValueError::new_err(words));
+                }
+                detached(py, || read_groups(&self.report, name, key))
+            }
+        };
         table.map(Table::new).map_err(table_error)
     }
+}
+
+/// The key that rows are grouped by.
+fn group_key(name: &str) -> PyResult<GroupKey> {
+    GroupKey::of_name(name).ok_or_else(|| {
+        let known = GroupKey::ALL.map(GroupKey::name).join(", ");
+        PyValueError::new_err(format!("rows are not grouped by {name:?}; known: {known}"))
+    })
 }

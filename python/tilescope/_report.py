@@ -206,15 +206,20 @@ class Report:
         *,
         ipus: Sequence[int] | None = None,
         cycles: tuple[int, int] | None = None,
+        group_by: str | None = None,
     ) -> Table:
         """A table by name, see `tables`.
+
+        `group_by` adds up the rows of a table that names operations: one row for each `block`,
+        `layer` (kind of layer, `layer*/ff2/wu`), `part`, `operator`, `pass`, `stage` or `ipu`.
 
         `ipus` and `cycles` (first, and first behind the last) select executed steps: those of
         `steps` that share a cycle with the window.
 
         Raises `QueryError` where there is no such table.
         """
-        return Table(self._core.table(name, None if ipus is None else list(ipus), cycles), name)
+        selected = None if ipus is None else list(ipus)
+        return Table(self._core.table(name, selected, cycles, group_by), name)
 
     def sql(
         self,

@@ -40,6 +40,7 @@ class Report:
         name: str,
         ipus: Sequence[int] | None = None,
         cycles: tuple[int, int] | None = None,
+        group_by: str | None = None,
     ) -> Table: ...
 
 class Comparison:

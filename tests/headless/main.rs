@@ -42,6 +42,7 @@ mod merged_stages;
 mod model_document;
 mod models;
 mod neighbour_laws;
+mod number_law;
 mod onnx_annotations;
 mod onnx_command;
 mod onnx_import;

@@ -19,6 +19,7 @@ mod compare;
 mod critical_path;
 #[cfg(unix)]
 mod failures;
+mod groups;
 mod keep;
 mod keyboard;
 mod layout;

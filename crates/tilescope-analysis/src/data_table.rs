@@ -1,15 +1,18 @@
 //! Tables for all readers: views, CSV files, the command line and comparisons use the same columns
 //! and cells, so that saved tables equal the visible ones.
 
+use crate::grouping::{GroupKey, RowKeys};
 use serde::Serialize;
 use serde::ser::Serializer;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::sync::Arc;
 use tilescope_report::schema::SchemaColumn;
 use tilescope_report::units::{
-    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileId, VariableId, exact_bytes,
-    grouped, grouped_real, percent,
+    Bytes, ComputeSetId, Cycles, IpuId, NumberFormat, OperationId, ProgramId, TileId, VariableId,
+    exact_bytes, exact_real, grouped, grouped_real, percent, percentage_points, seconds,
+    short_count,
 };
 
 /// One value of a table.
@@ -17,7 +20,6 @@ use tilescope_report::units::{
 pub enum TableCell {
     /// A text.
     Text(String),
-    /// Bytes, shown exactly.
     Bytes(Bytes),
     /// A number of items, or cycles.
     Count(u64),
@@ -40,7 +42,13 @@ pub enum TableCell {
     Real(f64),
     /// A change of a measured or derived number.
     RealChange(f64),
-    /// An empty cell in a column of numbers.
+    /// Time.
+    Seconds(f64),
+    /// How much more, or less, time.
+    SecondsChange(f64),
+    /// The difference of two shares of one.
+    ShareChange(f64),
+    /// Nothing where other rows have a number.
     Missing,
 }
 
@@ -110,32 +118,69 @@ impl TableCell {
         Self::Id(id.into())
     }
 
-    /// The full value, formatted for people.
+    /// The value in three or four figures with its unit, as people read it.
     pub fn text(&self) -> String {
+        self.text_in(NumberFormat::default())
+    }
+
+    /// The same in the units that the user chose.
+    pub fn text_in(&self, numbers: NumberFormat) -> String {
         match self {
             Self::Text(text) => text.clone(),
-            Self::Bytes(bytes) => exact_bytes(bytes.0),
-            Self::Count(count) => grouped(*count),
+            Self::Bytes(bytes) => numbers.bytes(bytes.0),
+            Self::Count(count) => short_count(*count),
             Self::Id(id) => id.to_string(),
             Self::Tile(tile) => format!("Tile {}", grouped((*tile).into())),
+            Self::Change { change, bytes } => {
+                let size = u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX);
+                let size = if *bytes { numbers.bytes(size) } else { short_count(size) };
+                format!("{}{size}", ["-", "", "+"][(change.signum() + 1) as usize])
+            }
+            Self::Share(share) => percent(*share),
+            Self::ChangeShare(share) => {
+                format!("{}{:.2} %", plus_of(*share), share * 100.0)
+            }
+            Self::ShareChange(change) => percentage_points(*change),
+            Self::Real(value) => grouped_real(*value),
+            Self::RealChange(value) => format!("{}{}", plus_of(*value), grouped_real(*value)),
+            Self::Seconds(value) => seconds(*value),
+            Self::SecondsChange(value) => format!("{}{}", plus_of(*value), seconds(*value)),
+            Self::Missing => "—".to_owned(),
+        }
+    }
+
+    /// The value with all its digits and its unit.
+    pub fn exact(&self) -> String {
+        match self {
+            Self::Bytes(bytes) => exact_bytes(bytes.0),
+            Self::Count(count) => grouped(*count),
             Self::Change { change, bytes } => {
                 let size = u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX);
                 let size = if *bytes { exact_bytes(size) } else { grouped(size) };
                 format!("{}{size}", ["-", "", "+"][(change.signum() + 1) as usize])
             }
-            Self::Share(share) => percent(*share),
-            Self::ChangeShare(share) => {
-                let sign = if *share > 0.0 { "+" } else { "" };
-                format!("{sign}{:.2} %", share * 100.0)
-            }
-            Self::Real(value) => grouped_real(*value),
-            Self::RealChange(value) if *value > 0.0 => format!("+{}", grouped_real(*value)),
-            Self::RealChange(value) => grouped_real(*value),
-            Self::Missing => "—".to_owned(),
+            Self::Real(value) => exact_real(*value),
+            Self::RealChange(value) => format!("{}{}", plus_of(*value), exact_real(*value)),
+            Self::Seconds(value) => format!("{} s", exact_real(*value)),
+            Self::SecondsChange(value) => format!("{}{} s", plus_of(*value), exact_real(*value)),
+            Self::Text(_) | Self::Id(_) | Self::Tile(_) | Self::Share(_) => self.text(),
+            Self::ChangeShare(_) | Self::ShareChange(_) | Self::Missing => self.text(),
         }
     }
 
-    /// The value formatted for programs: digits without separators or units, in the unit that the
+    /// True for a difference.
+    pub fn is_change(&self) -> bool {
+        matches!(
+            self,
+            Self::Change { .. }
+                | Self::ChangeShare(_)
+                | Self::RealChange(_)
+                | Self::SecondsChange(_)
+                | Self::ShareChange(_)
+        )
+    }
+
+    /// The value as programs read it: digits without separators or units, in the unit that the
     /// head of the column names.
     pub fn plain(&self) -> String {
         match self {
@@ -147,8 +192,11 @@ impl TableCell {
             Self::Missing => String::new(),
             Self::Share(value)
             | Self::ChangeShare(value)
+            | Self::ShareChange(value)
             | Self::Real(value)
-            | Self::RealChange(value) => value.to_string(),
+            | Self::RealChange(value)
+            | Self::Seconds(value)
+            | Self::SecondsChange(value) => value.to_string(),
         }
     }
 
@@ -159,7 +207,9 @@ impl TableCell {
             Self::Count(value) | Self::Id(value) => Some((*value).into()),
             Self::Tile(tile) => Some(tile.0.into()),
             Self::Change { change, .. } => Some(*change),
-            Self::Share(_) | Self::ChangeShare(_) | Self::Real(_) | Self::RealChange(_) => None,
+            Self::Share(_) | Self::ChangeShare(_) | Self::ShareChange(_) => None,
+            Self::Real(_) | Self::RealChange(_) => None,
+            Self::Seconds(_) | Self::SecondsChange(_) => None,
             Self::Text(_) | Self::Missing => None,
         }
     }
@@ -169,8 +219,11 @@ impl TableCell {
         match self {
             Self::Share(value)
             | Self::ChangeShare(value)
+            | Self::ShareChange(value)
             | Self::Real(value)
-            | Self::RealChange(value) => Some(*value),
+            | Self::RealChange(value)
+            | Self::Seconds(value)
+            | Self::SecondsChange(value) => Some(*value),
             _ => self.whole().map(|value| value as f64),
         }
     }
@@ -207,6 +260,8 @@ impl TableCell {
             (Self::Real(a), Self::Real(b)) => Some(Self::Real(a + b)),
             (Self::Share(a), Self::Share(b)) => Some(Self::Share(a + b)),
             (Self::RealChange(a), Self::RealChange(b)) => Some(Self::RealChange(a + b)),
+            (Self::Seconds(a), Self::Seconds(b)) => Some(Self::Seconds(a + b)),
+            (Self::SecondsChange(a), Self::SecondsChange(b)) => Some(Self::SecondsChange(a + b)),
             _ => None,
         }
     }
@@ -214,13 +269,19 @@ impl TableCell {
     /// True if a column of such cells can be summed.
     pub fn is_summable(&self) -> bool {
         let whole = matches!(self, Self::Bytes(_) | Self::Count(_) | Self::Change { .. });
-        whole || matches!(self, Self::Real(_) | Self::RealChange(_))
+        let real = matches!(self, Self::Real(_) | Self::RealChange(_));
+        whole || real || matches!(self, Self::Seconds(_) | Self::SecondsChange(_))
     }
 
     /// True if a search for text considers the cell.
     pub fn is_name(&self) -> bool {
         matches!(self, Self::Text(_) | Self::Id(_) | Self::Tile(_))
     }
+}
+
+/// The sign in front of a difference that is more.
+fn plus_of(change: f64) -> &'static str {
+    if change > 0.0 { "+" } else { "" }
 }
 
 impl Serialize for TableCell {
@@ -236,8 +297,11 @@ impl Serialize for TableCell {
             },
             Self::Share(value)
             | Self::ChangeShare(value)
+            | Self::ShareChange(value)
             | Self::Real(value)
-            | Self::RealChange(value) => serializer.serialize_f64(*value),
+            | Self::RealChange(value)
+            | Self::Seconds(value)
+            | Self::SecondsChange(value) => serializer.serialize_f64(*value),
             Self::Missing => serializer.serialize_none(),
         }
     }
@@ -307,6 +371,38 @@ impl ColumnQuantity {
     }
 }
 
+/// The meaning of the cells of several rows together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnAggregate {
+    /// They add up, and so do all rows of the table.
+    Sum,
+    /// They add up within a group. All rows have no total: IPUs run at the same time, and not all
+    /// bytes live together.
+    SumOfGroup,
+    /// The largest says most.
+    Max,
+    /// Neither means anything.
+    None,
+}
+
+impl ColumnAggregate {
+    /// True for sums, over a group at least.
+    pub fn adds_up(self) -> bool {
+        matches!(self, Self::Sum | Self::SumOfGroup)
+    }
+}
+
+/// The property of an operation that a column names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnSubject {
+    /// Its name, or that of a program of it.
+    Operation,
+    /// A program, by its number.
+    Program,
+    /// A property that rows are grouped by.
+    Key(GroupKey),
+}
+
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TableColumn {
@@ -327,10 +423,13 @@ pub struct TableColumn {
     /// True for short text.
     #[serde(skip)]
     pub short: bool,
-    /// True if a sum of its numbers has a meaning. Bytes that are never live together, and cycles
-    /// of IPUs that run at the same time, cannot be summed.
+    /// How its numbers aggregate: bytes that never live together, and cycles of IPUs that run at the
+    /// same time, add up to nothing.
     #[serde(skip)]
-    pub summed: bool,
+    pub aggregate: ColumnAggregate,
+    /// The property of an operation that it names.
+    #[serde(skip)]
+    pub subject: Option<ColumnSubject>,
 }
 
 impl TableColumn {
@@ -344,11 +443,42 @@ impl TableColumn {
             about: "",
             alignment: ColumnAlignment::Left,
             short: false,
-            summed: true,
+            aggregate: ColumnAggregate::Sum,
+            subject: None,
         }
     }
 
-    /// Creates a column of short text.
+    /// A column of names of operations, or of programs of theirs.
+    pub fn operation(title: impl Into<String>) -> Self {
+        Self { subject: Some(ColumnSubject::Operation), ..Self::text(title) }
+    }
+
+    /// A column of programs by their numbers.
+    pub fn program(title: impl Into<String>) -> Self {
+        Self { subject: Some(ColumnSubject::Program), ..Self::id(title) }
+    }
+
+    /// A column of operators.
+    pub fn operator(title: impl Into<String>) -> Self {
+        Self::text(title).telling(GroupKey::Operator)
+    }
+
+    /// A column of passes.
+    pub fn pass(title: impl Into<String>) -> Self {
+        Self::short(title).telling(GroupKey::Pass)
+    }
+
+    /// A column of IPUs in words.
+    pub fn ipu(title: impl Into<String>) -> Self {
+        Self::short(title).telling(GroupKey::Ipu)
+    }
+
+    /// A column of numbers of IPUs.
+    pub fn ipu_id(title: impl Into<String>) -> Self {
+        Self::id(title).telling(GroupKey::Ipu)
+    }
+
+    /// A column of words of few letters.
     pub fn short(title: impl Into<String>) -> Self {
         Self { short: true, ..Self::text(title) }
     }
@@ -384,14 +514,39 @@ impl TableColumn {
         Self::bytes(title).without_sum()
     }
 
-    /// Creates a column of cycles of a run, which grow with the amount of work.
+    /// A column of numbers that add up within a group only.
+    pub fn grouped_number(title: impl Into<String>) -> Self {
+        Self::number(title).aggregating(ColumnAggregate::SumOfGroup)
+    }
+
+    /// A column of cycles that add up within a group only.
+    pub fn grouped_cycles(title: impl Into<String>) -> Self {
+        Self::cycles(title).aggregating(ColumnAggregate::SumOfGroup)
+    }
+
+    /// A column of cycles of which the most say something of a group.
+    pub fn most_cycles(title: impl Into<String>) -> Self {
+        Self::cycles(title).aggregating(ColumnAggregate::Max)
+    }
+
+    /// A column of bytes of which the most say something of a group.
+    pub fn most_bytes(title: impl Into<String>) -> Self {
+        Self::bytes(title).aggregating(ColumnAggregate::Max)
+    }
+
+    /// A column of numbers of which the largest says something of a group.
+    pub fn most(title: impl Into<String>) -> Self {
+        Self::number(title).aggregating(ColumnAggregate::Max)
+    }
+
+    /// A column of cycles of a run, which grow with what it works on.
     pub fn cycles(title: impl Into<String>) -> Self {
         Self { quantity: ColumnQuantity::Cycles, ..Self::number(title) }
     }
 
     /// Creates a column of shares.
     pub fn share(title: impl Into<String>) -> Self {
-        Self { quantity: ColumnQuantity::Share, ..Self::number(title) }
+        Self { quantity: ColumnQuantity::Share, ..Self::unsummed(title) }
     }
 
     /// Creates a column of parts of one whole.
@@ -415,7 +570,44 @@ impl TableColumn {
     /// The same without a sum.
     #[must_use]
     pub(crate) fn without_sum(self) -> Self {
-        Self { summed: false, ..self }
+        self.aggregating(ColumnAggregate::None)
+    }
+
+    /// The same with another aggregate.
+    #[must_use]
+    pub fn aggregating(self, aggregate: ColumnAggregate) -> Self {
+        Self { aggregate, ..self }
+    }
+
+    /// The same as a column that says what rows are grouped by.
+    #[must_use]
+    pub(crate) fn telling(self, key: GroupKey) -> Self {
+        Self { subject: Some(ColumnSubject::Key(key)), ..self }
+    }
+
+    /// True for numbers that add up within a group.
+    pub fn is_summed_in_groups(&self) -> bool {
+        self.alignment == ColumnAlignment::Right && self.aggregate.adds_up()
+    }
+
+    /// Whether all rows of the table have a sum that means something.
+    pub fn has_total(&self) -> bool {
+        self.aggregate == ColumnAggregate::Sum
+    }
+
+    /// True for names of operations or of their programs.
+    pub(crate) fn names_operations(&self) -> bool {
+        matches!(self.subject, Some(ColumnSubject::Operation | ColumnSubject::Program))
+    }
+
+    /// Whether it says something of groups by a key.
+    pub(crate) fn is_in_groups_of(&self, key: GroupKey) -> bool {
+        match self.subject {
+            Some(ColumnSubject::Key(own)) => own != key,
+            Some(ColumnSubject::Operation | ColumnSubject::Program) => false,
+            None if self.alignment == ColumnAlignment::Left => false,
+            None => self.aggregate != ColumnAggregate::None,
+        }
     }
 
     /// The same with a description.
@@ -444,6 +636,9 @@ pub struct DataTable {
     /// True if the table has a row of sums.
     #[serde(skip)]
     pub totals: bool,
+    /// What its rows can be grouped by; none where they name no operations.
+    #[serde(skip)]
+    pub keys: Option<Arc<RowKeys>>,
 }
 
 impl DataTable {
@@ -470,7 +665,7 @@ impl DataTable {
     /// Creates a table without a row of sums.
     pub fn new(columns: Vec<TableColumn>, rows: Vec<Vec<TableCell>>) -> Self {
         debug_assert!(rows.iter().all(|row| row.len() == columns.len()), "a cell for each column");
-        Self { columns, rows, totals: false }
+        Self { columns, rows, totals: false, keys: None }
     }
 
     /// The same with a row of sums.
@@ -486,7 +681,7 @@ impl DataTable {
         let row = |row: &Vec<TableCell>| columns.iter().map(|at| row[*at].clone()).collect();
         let rows = self.rows.iter().map(row).collect();
         let columns = columns.iter().map(|at| self.columns[*at].clone()).collect();
-        Self { columns, rows, totals: self.totals }
+        Self { columns, rows, ..self }
     }
 
     /// The sum of a column over some rows; `None` if a sum has no meaning.
@@ -495,7 +690,7 @@ impl DataTable {
         column: usize,
         rows: impl IntoIterator<Item = &'a Vec<TableCell>>,
     ) -> Option<TableCell> {
-        let of = self.columns.get(column).filter(|column| column.summed)?;
+        let of = self.columns.get(column).filter(|column| column.has_total())?;
         let mut total: Option<TableCell> = None;
         for row in rows {
             total = match (row.get(column)?, total) {

@@ -14,6 +14,7 @@ pub mod figures;
 pub mod find;
 pub mod gates;
 mod graph_layout;
+pub mod grouping;
 pub mod headline;
 pub mod host;
 pub mod imported_model;

@@ -29,7 +29,8 @@ pub use answer::{AnswerColumnKinds, AnswerFileError, write_answer};
 #[cfg(feature = "files")]
 pub use files::{ArrowFileError, ArrowFileFormat, write_batches};
 pub use records::SelectedRecords;
-pub use table::{ArrowTable, BatchIterator, TableError, read_table};
+pub use table::{ArrowTable, BatchIterator, TableError, read_groups, read_table};
+pub use tilescope_analysis::grouping::GroupKey;
 pub use tilescope_analysis::records::{RowFilter, RowSelection};
 pub use tilescope_analysis::tables::{TableListing, listed as tables};
 pub use views::batch as view_batch;

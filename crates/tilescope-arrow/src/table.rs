@@ -5,6 +5,7 @@ use crate::views;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use std::sync::Arc;
+use tilescope_analysis::grouping::{GroupKey, GroupingError};
 use tilescope_analysis::records::{RecordError, RowFilter, RowSelection};
 use tilescope_analysis::tables::{self, NamedTable};
 use tilescope_report::{Report, ReportError};
@@ -40,12 +41,24 @@ pub enum TableError {
         /// The cycle after the last.
         end: u64,
     },
+    /// Its rows cannot be grouped.
+    #[error(transparent)]
+    Grouping(GroupingError),
     /// The report cannot be read.
     #[error(transparent)]
     Report(#[from] ReportError),
     /// Arrow refuses our data: a bug.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
+}
+
+impl From<GroupingError> for TableError {
+    fn from(error: GroupingError) -> Self {
+        match error {
+            GroupingError::Report(error) => Self::Report(error),
+            error => Self::Grouping(error),
+        }
+    }
 }
 
 impl From<RecordError> for TableError {
@@ -164,4 +177,22 @@ pub fn read_table(
         }
     };
     Ok(ArrowTable::Whole(views::batch(&table)?))
+}
+
+/// The rows of a table in groups.
+///
+/// # Errors
+/// An unknown name, a table whose rows name no operations, parts of the file that cannot be read.
+pub fn read_groups(
+    report: &Arc<Report>,
+    name: &str,
+    key: GroupKey,
+) -> Result<ArrowTable, TableError> {
+    match tables::find(name) {
+        Ok(NamedTable::OfTopic(table)) => {
+            Ok(ArrowTable::Whole(views::batch(&table.grouped(report, key)?)?))
+        }
+        Ok(NamedTable::Record(_)) => Err(GroupingError::NoGroups { table: name.to_owned() }.into()),
+        Err(_) => Err(TableError::Unknown { name: name.to_owned() }),
+    }
 }

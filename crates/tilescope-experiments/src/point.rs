@@ -148,7 +148,7 @@ impl PointFigure {
         }
     }
 
-    /// A value as text, with its error band if known: `1.61 us (-12 to +14 %)`.
+    /// A value of it, and how far it may be off where that is known: `1.61 µs (-12 to +14 %)`.
     #[must_use]
     pub fn text(&self, figures: &TrialFigures) -> Option<String> {
         let value = (self.of)(figures)?;
@@ -233,7 +233,7 @@ impl Point {
         }
     }
 
-    /// `1.61 us (-12 to +14 %) a sample, fullest tile 211 KiB (-1 to +2 %), 4 IPUs`; the outcome if
+    /// `1.61 µs (-12 to +14 %) a sample, fullest tile 211 KiB (-1 to +2 %), 4 IPUs`; the outcome where
     /// there are no figures.
     #[must_use]
     pub fn figures_text(&self) -> String {

@@ -150,17 +150,25 @@ impl HtmlTable {
 }
 
 fn is_change(cell: &TableCell) -> bool {
-    matches!(cell, TableCell::Change { .. } | TableCell::RealChange(_) | TableCell::ChangeShare(_))
+    cell.is_change()
 }
 
 /// A cell for the script of the page, which groups the digits of numbers itself.
 fn script_cell(cell: &TableCell) -> serde_json::Value {
     match cell {
-        TableCell::Count(count) if *count < MAX_SCRIPT_NUMBER => (*count).into(),
-        // Frequent in long columns of large tables.
+        // Missing everywhere in long columns of large tables.
         TableCell::Missing => serde_json::Value::Null,
+        cell if is_shortened(cell) => {
+            serde_json::json!([shown(&cell.text()), cell.number(), shown(&cell.exact())])
+        }
+        TableCell::Count(count) if *count < MAX_SCRIPT_NUMBER => (*count).into(),
         cell => shown(&cell.text()).into(),
     }
+}
+
+/// Whether a number is shown with fewer figures than it has.
+fn is_shortened(cell: &TableCell) -> bool {
+    !cell.is_name() && cell.text() != cell.exact()
 }
 
 /// The cells of a row as elements.
@@ -168,7 +176,11 @@ fn cells_of(row: &[TableCell], columns: &[HtmlColumn]) -> String {
     let mut text = String::new();
     for (at, (cell, column)) in row.iter().zip(columns).enumerate() {
         let value = escaped(&shown(&cell.text()));
-        let class = if column.numeric { " class=\"n\"" } else { "" };
+        let mut class = String::from(if column.numeric { " class=\"n\"" } else { "" });
+        if is_shortened(cell) {
+            let exact = escaped(&shown(&cell.exact()));
+            let _ = write!(class, " data-v=\"{}\" title=\"{exact}\"", cell.plain());
+        }
         let _ = match at {
             0 => write!(text, "<th scope=\"row\"{class}>{value}</th>"),
             _ => write!(text, "<td{class}>{value}</td>"),

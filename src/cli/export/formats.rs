@@ -26,11 +26,11 @@ pub(super) struct ExportFormat {
 const OF_PICTURES: &[&str] =
     &["view", "compare", "at", "size", "theme", "palette", "units", "text-size"];
 /// Options of CSV files.
-const OF_CSV: &[&str] = &["view", "table", "compare", "per"];
+const OF_CSV: &[&str] = &["view", "table", "compare", "per", "group-by"];
 /// Options of JSON files.
 const OF_JSON: &[&str] = &["view"];
 /// Options of Parquet and Arrow files.
-const OF_TABLE_FILES: &[&str] = &["view", "table", "range", "ipus", "tiles"];
+const OF_TABLE_FILES: &[&str] = &["view", "table", "range", "ipus", "tiles", "group-by"];
 /// Options of traces.
 const OF_TRACES: &[&str] = &["range", "ipus"];
 
@@ -74,7 +74,7 @@ pub(super) const FORMATS: [ExportFormat; 8] = [
 ];
 
 /// Options that not all formats take.
-const SOME_TAKE: [&str; 13] = [
+const SOME_TAKE: [&str; 14] = [
     "view",
     "table",
     "compare",
@@ -88,6 +88,7 @@ const SOME_TAKE: [&str; 13] = [
     "range",
     "ipus",
     "tiles",
+    "group-by",
 ];
 
 /// The format that the user asks for, with options that it takes.

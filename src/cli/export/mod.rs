@@ -9,12 +9,12 @@ mod trace_file;
 
 use super::{compare, output_file, selection};
 use crate::cli::command::{CliCommand, CliError, open_report, path_of};
-#[cfg(not(all(feature = "gui", feature = "parquet")))]
 use crate::cli::error::UsageError;
 use clap::{Arg, ArgAction, ArgMatches};
 use formats::{ExportFormat, FORMATS};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use tilescope_analysis::grouping::{GroupKey, GroupingError};
 use tilescope_analysis::{tables, topics};
 use tilescope_report::units::ByteUnits;
 
@@ -33,6 +33,7 @@ Examples:
   tilescope export out --view memory --format svg -o memory.svg
   tilescope export out --view memory --format svg --at 'tilescope:?view=memory&select.tiles=[3]'
   tilescope export out --view operations --format csv --table operations -o costs.csv
+  tilescope export out --view operations --format csv --group-by layer -o layers.csv
   tilescope export out --view memory --theme dark --palette colour-blind-safe --units si --text-size 150
   tilescope export before --compare after --view execution-trace -o both.png
   tilescope export before --compare after --view memory --format csv --table variables
@@ -75,6 +76,14 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .help("File format"),
         )
         .arg(Arg::new("table").long("table").value_name("NAME").help("Table to write [default: the first of the view; without a view, steps]"))
+        .arg(
+            Arg::new("group-by")
+                .long("group-by")
+                .value_name("KEY")
+                .value_parser(GroupKey::ALL.map(GroupKey::name))
+                .conflicts_with_all(["compare", "range", "ipus", "tiles"])
+                .help("Write one row for each block, layer kind, operator, … of a table of operations, with sums and shares"),
+        )
         .arg(Arg::new("compare").long("compare").value_name("REPORT").value_parser(clap::value_parser!(PathBuf)).help("Second report, shown beside the first"))
         .arg(compare::unit_argument())
         .arg(Arg::new("at").long("at").value_name("LINK").help("Draw the place a copied link points to"))
@@ -151,6 +160,11 @@ fn file_of(matches: &ArgMatches, format: &ExportFormat) -> PathBuf {
     PathBuf::from(format!("{stem}.{}", format.ending))
 }
 
+/// What rows are to be grouped by.
+fn group_key(matches: &ArgMatches) -> Option<GroupKey> {
+    GroupKey::of_name(matches.get_one::<String>("group-by")?)
+}
+
 fn csv(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let view = text("view").unwrap_or_default();
@@ -160,7 +174,14 @@ fn csv(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
         return output_file::write(file, rows.csv().as_bytes());
     }
     let table = tables::named(view, text("table"))?;
-    let rows = (table.read)(&open_report(matches)?)?;
+    let report = open_report(matches)?;
+    let rows = match group_key(matches) {
+        Some(key) => table.grouped(&report, key).map_err(|error| match error {
+            GroupingError::Report(error) => CliError::from(error),
+            error => UsageError::Table(error.into()).into(),
+        })?,
+        None => (table.read)(&report)?,
+    };
     output_file::write(file, rows.csv().as_bytes())
 }
 

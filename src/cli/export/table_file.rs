@@ -12,7 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 use tilescope_analysis::tables as views;
 use tilescope_arrow::{
-    ArrowFileError, ArrowFileFormat, RowSelection, TableError, read_table, tables, write_batches,
+    ArrowFileError, ArrowFileFormat, RowSelection, TableError, read_groups, read_table, tables,
+    write_batches,
 };
 use tilescope_report::Report;
 
@@ -42,11 +43,14 @@ pub(super) fn write(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     let report = Arc::new(open_report(matches)?);
     let mut progress = ExportProgress::new();
     prepare(&report)?;
-    let table =
-        read_table(&report, &name, &rows(matches, &report)?).map_err(|error| match error {
-            TableError::Report(_) | TableError::Arrow(_) => JobError::Other(error.into()).into(),
-            error => CliError::from(UsageError::Table(error.into())),
-        })?;
+    let table = match super::group_key(matches) {
+        Some(key) => read_groups(&report, &name, key),
+        None => read_table(&report, &name, &rows(matches, &report)?),
+    };
+    let table = table.map_err(|error| match error {
+        TableError::Report(_) | TableError::Arrow(_) => JobError::Other(error.into()).into(),
+        error => CliError::from(UsageError::Table(error.into())),
+    })?;
     let mut output = ExportedFile::create(file)?;
     let all = table.rows();
     if all == 0 {

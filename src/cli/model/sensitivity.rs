@@ -13,6 +13,7 @@ use std::io::Write;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::confidence::Banded;
+use tilescope_report::units::{binary_bytes, grouped_real};
 use tilescope_sim::cost_constants::{self, CostConstant};
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, Simulation};
@@ -221,12 +222,12 @@ fn print(
         let mut cycles = "does not fit in memory".to_owned();
         if let Some(found) = base.cycles_per_sample {
             let errors = Banded::in_brackets(base.expected_cycles_per_sample);
-            cycles = format!("{found:.0} cycles per sample{errors}");
+            cycles = format!("{} cycles per sample{errors}", grouped_real(found));
         }
         writeln!(
             output,
-            "\n{spec}: {cycles}, fullest tile {:.0} bytes{}",
-            base.fullest_tile_bytes,
+            "\n{spec}: {cycles}, fullest tile {}{}",
+            binary_bytes(base.fullest_tile_bytes as u64),
             Banded::in_brackets(base.expected_fullest_tile)
         )?;
         writeln!(

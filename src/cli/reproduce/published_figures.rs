@@ -6,7 +6,7 @@ use super::measurements::{SimulatedProgram, SpecWithOverrides};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use tilescope_analysis::confidence::{Banded, RunFactors};
-use tilescope_report::units::{IpuId, grouped};
+use tilescope_report::units::IpuId;
 use tilescope_report::{MemoryCategory, ProgramErrorSource};
 
 /// Every published figure, and the programs they are measured on.
@@ -302,18 +302,5 @@ impl PublishedFigure {
             let power = 10_f64.powi(decimals);
             (value * power).round() / power
         }))
-    }
-}
-
-/// A number in three or more figures, without a fraction where it is large.
-pub(super) fn number(value: f64) -> String {
-    if value <= -1000.0 {
-        format!("-{}", number(-value))
-    } else if value >= 1000.0 {
-        grouped(value.round() as u64)
-    } else if value.fract() == 0.0 {
-        format!("{value}")
-    } else {
-        format!("{value:.3}")
     }
 }

@@ -2,11 +2,11 @@
 //! simulated.
 
 use super::conditions::ComparedCondition;
-use super::published_figures::{FigureVerdict, PublishedFigureKind, number};
+use super::published_figures::{FigureVerdict, PublishedFigureKind};
 use super::{ProgramConditions, PublishedFigureRow};
 use crate::cli::command::CliError;
 use std::io::Write;
-use tilescope_report::units::percent;
+use tilescope_report::units::{grouped_real, percent};
 use tilescope_sim::error_bands::PublishedResiduals;
 
 /// Prints all figures, the conditions of all runs, and how many figures are met.
@@ -27,8 +27,8 @@ pub(super) fn print(
             "{:widest$}  {:15}  {:>13}  {:>13}  {:>8}  {:11}  {}",
             row.what,
             row.publication,
-            number(row.published),
-            number(row.simulated),
+            grouped_real(row.published),
+            grouped_real(row.simulated),
             percent(row.error),
             row.kind,
             verdict(row),

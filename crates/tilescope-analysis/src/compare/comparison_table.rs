@@ -4,7 +4,7 @@ use super::normalization::WorkDivisors;
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::view_location::ViewLocation;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
-use tilescope_report::units::{grouped, grouped_real};
+use tilescope_report::units::{grouped, percentage_points};
 
 /// An entity of one report.
 #[derive(Clone, Debug, Default)]
@@ -79,7 +79,14 @@ impl ComparisonRow {
     pub fn values(&self) -> (Option<TableCell>, Option<TableCell>) {
         let Some(per) = self.per else { return (self.source.clone(), self.target.clone()) };
         let (source, target) = per.of_sides();
-        (divided(&self.source, source), divided(&self.target, target))
+        let value = |side: &Option<TableCell>, divisor: u64| {
+            let number = side.as_ref()?.number()? / divisor as f64;
+            match side {
+                Some(TableCell::Seconds(_)) => Some(TableCell::Seconds(number)),
+                _ => Some(TableCell::Real(number)),
+            }
+        };
+        (value(&self.source, source), value(&self.target, target))
     }
 
     /// Target minus source as a number; a missing side counts as zero. `None` for text.
@@ -136,25 +143,23 @@ impl ComparisonRow {
         let Some(change) = self.change() else {
             return if self.is_same() { String::new() } else { "differs".to_owned() };
         };
-        let sign = if change > 0.0 { "+" } else { "" };
-        let kind = self.source.as_ref().or(self.target.as_ref());
-        let whole = self.whole_change().filter(|_| self.per.is_none());
-        let number = match (kind, whole) {
-            (Some(TableCell::Bytes(_)), Some(change)) => format!("{sign}{} B", signed(change)),
-            (_, Some(change)) => format!("{sign}{}", signed(change)),
-            (Some(TableCell::Share(_)), None) => {
-                return format!("{sign}{:.1} points", change * 100.0);
-            }
-            (_, None) => format!("{sign}{}", grouped_real(change)),
-        };
+        if self.is_of_shares() {
+            return percentage_points(change);
+        }
+        let number = self.change_cell().text();
         match self.share() {
-            Some(share) => format!("{number} ({}{:.2} %)", sign, share * 100.0),
+            Some(share) => format!("{number} ({})", TableCell::ChangeShare(share).text()),
             None => format!("{number} (new)"),
         }
     }
 
-    /// The cells of the row in a table: name, both sides, the change and its share of the source;
-    /// then both sides of the whole run if `whole_run` is set.
+    /// True for shares of one, whose difference is told in percentage points.
+    fn is_of_shares(&self) -> bool {
+        matches!(self.source.as_ref().or(self.target.as_ref()), Some(TableCell::Share(_)))
+    }
+
+    /// As a row of a table: name, both sides, the change and its share of the source; then both
+    /// sides of the whole run, where `whole_run` asks for them.
     fn cells(&self, whole_run: bool) -> Vec<TableCell> {
         let (source, target) = self.values();
         let mut cells = vec![
@@ -188,7 +193,14 @@ impl ComparisonRow {
                 let bytes = sides.any(|side| matches!(side, TableCell::Bytes(_)));
                 TableCell::Change { change, bytes }
             }
-            (_, Some(change)) => TableCell::RealChange(change),
+            (_, Some(change)) if self.is_of_shares() => TableCell::ShareChange(change),
+            (_, Some(change)) => {
+                let side = self.source.as_ref().or(self.target.as_ref());
+                match side {
+                    Some(TableCell::Seconds(_)) => TableCell::SecondsChange(change),
+                    _ => TableCell::RealChange(change),
+                }
+            }
             (_, None) => self.change_text().into(),
         }
     }
@@ -217,11 +229,6 @@ fn divided(side: &Option<TableCell>, divisor: u64) -> Option<TableCell> {
 
 fn whole(side: &Option<TableCell>) -> Option<i128> {
     side.as_ref().map_or(Some(0), TableCell::whole)
-}
-
-fn signed(value: i128) -> String {
-    let magnitude = u64::try_from(value.unsigned_abs()).unwrap_or(u64::MAX);
-    format!("{}{}", if value < 0 { "-" } else { "" }, grouped(magnitude))
 }
 
 impl Serialize for ComparisonRow {

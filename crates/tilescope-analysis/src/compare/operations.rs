@@ -2,6 +2,7 @@
 
 use super::comparison_table::{ComparedThing, ComparisonTable};
 use super::{ComparedReports, ViewComparison};
+use crate::data_table::ColumnAggregate;
 use crate::data_table::TableCell;
 use crate::operations::{OpRow, OperationLayer, operations};
 use crate::tables::operations::{COSTS, OperationColumn};
@@ -33,7 +34,11 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
             table = table.per(divisors);
         }
         table = table.by_change();
-        tables.push(if column.summed { table.with_sums(TableCell::Count(0)) } else { table });
+        tables.push(if column.aggregate == ColumnAggregate::Sum {
+            table.with_sums(TableCell::Count(0))
+        } else {
+            table
+        });
     }
     Ok(tables)
 }

@@ -5,6 +5,7 @@ use super::{ComparedReports, ViewComparison, WorkDivisors};
 use crate::data_table::TableCell;
 use crate::summary::{ReportSummary, summary};
 use tilescope_report::{Report, ReportError};
+use tilescope_report::units::{Bytes, grouped, grouped_real};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "summary", tables };
 
@@ -151,7 +152,7 @@ fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {
     let band = of.confidence.and_then(|confidence| confidence.samples_per_second);
     vec![
         ("Cycles", run.and_then(|run| count(run.total_cycles.0))),
-        ("Seconds", run.map(|run| TableCell::Real(run.seconds))),
+        ("Seconds", run.map(|run| TableCell::Seconds(run.seconds))),
         ("Samples", samples.and_then(count)),
         ("Samples per second", rate.map(TableCell::Real)),
         ("Samples per second, low", band.map(|band| TableCell::Real(band.low()))),
@@ -182,16 +183,40 @@ fn spec_keys(report: &Report) -> Vec<(String, String)> {
         match values.as_table() {
             Some(values) => {
                 for (key, value) in values {
-                    keys.push((format!("{section}.{key}"), value.to_string()));
+                    keys.push((format!("{section}.{key}"), spec_value(value)));
                 }
             }
-            None => keys.push((section, values.to_string())),
+            None => keys.push((section.clone(), spec_value(&values))),
         }
     }
     keys
 }
 
-/// Keys with their values as text, those that differ first.
+/// A value of a spec as people read it.
+fn spec_value(value: &toml::Value) -> String {
+    match value {
+        toml::Value::Integer(number) => match u64::try_from(*number) {
+            Ok(number) => grouped(number),
+            Err(_) => number.to_string(),
+        },
+        toml::Value::Float(number) => grouped_real(*number),
+        // What is machine by machine or stage by stage is a table in one line.
+        toml::Value::Table(values) => {
+            let parts: Vec<String> = values
+                .iter()
+                .map(|(key, value)| format!("{key} = {}", spec_value(value)))
+                .collect();
+            format!("{{ {} }}", parts.join(", "))
+        }
+        toml::Value::Array(values) => {
+            let parts: Vec<String> = values.iter().map(spec_value).collect();
+            format!("[{}]", parts.join(", "))
+        }
+        words => words.to_string(),
+    }
+}
+
+/// Keys with words; what differs first.
 fn key_value_table(
     title: &'static str,
     column: &'static str,

@@ -70,7 +70,8 @@ fn bars(figure: &Figure) -> Vec<TopicRow> {
         let value = match figure.x.unit {
             FigureUnit::Bytes => TableCell::Bytes(Bytes(length as u64)),
             FigureUnit::Cycles => TableCell::Count(Cycles::from_f64(length).0),
-            FigureUnit::Count | FigureUnit::Seconds | FigureUnit::None => TableCell::Real(length),
+            FigureUnit::Seconds => TableCell::Seconds(length),
+            FigureUnit::Count | FigureUnit::None => TableCell::Real(length),
             FigureUnit::Share => TableCell::Share(length),
         };
         let of_run = figure.x.unit == FigureUnit::Cycles;

@@ -83,7 +83,7 @@ impl FigureUnit {
                 (K, "KiB"),
                 (1.0, "B"),
             ],
-            Self::Seconds => &[(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")],
+            Self::Seconds => &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")],
             Self::Count | Self::Cycles | Self::None => {
                 &[(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
             }
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(of(FigureUnit::Share, 1.0, 4), ["0 %", "50 %", "100 %"]);
         assert_eq!(
             of(FigureUnit::Seconds, 2.5e-3, 5),
-            ["0 s", "500 us", "1 ms", "1.5 ms", "2 ms", "2.5 ms"]
+            ["0 s", "500 µs", "1 ms", "1.5 ms", "2 ms", "2.5 ms"]
         );
         let powers = FigureAxis::logarithmic("", FigureUnit::Count);
         assert_eq!(labels(&powers, (0.5, 2e6), 4), ["1", "100", "10 k", "1 M"]);

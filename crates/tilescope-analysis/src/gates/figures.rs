@@ -1,6 +1,8 @@
 //! The figures that gates can name: those of `summary --json`, with their quantities.
 
-use tilescope_report::units::{exact_bytes, grouped, grouped_real, seconds};
+use tilescope_report::units::{
+    binary_bytes, grouped_real, seconds, short_count, short_cycles, with_prefix,
+};
 use tilescope_report::{MemoryCategory, MemoryRegion};
 
 /// The quantity of a figure, which determines the units of its limits.
@@ -33,7 +35,7 @@ impl GateQuantity {
                 ("GB", 1e9),
             ],
             Self::Cycles => &[("cycles", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9)],
-            Self::Seconds => &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)],
+            Self::Seconds => &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("ns", 1e-9)],
             Self::Hertz => &[("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6), ("GHz", 1e9)],
             Self::PerSecond => &[("/s", 1.0), ("k", 1e3), ("M", 1e6)],
             Self::Share => &[("%", 0.01)],
@@ -49,14 +51,14 @@ impl GateQuantity {
             None
         };
         match (self, whole) {
-            (Self::Bytes, Some(bytes)) => exact_bytes(bytes),
-            (Self::Cycles, Some(cycles)) => format!("{} cycles", grouped(cycles)),
+            (Self::Bytes, Some(bytes)) => binary_bytes(bytes),
+            (Self::Cycles, Some(cycles)) => short_cycles(cycles),
             (Self::Cycles, None) => format!("{} cycles", grouped_real(value)),
             (Self::Seconds, _) => seconds(value),
             (Self::Share, _) => format!("{:.2} %", value * 100.0),
             (Self::PerSecond, _) => format!("{}/s", grouped_real(value)),
-            (Self::Hertz, _) => format!("{} Hz", grouped_real(value)),
-            (_, Some(count)) => grouped(count),
+            (Self::Hertz, _) => with_prefix(value, "Hz"),
+            (_, Some(count)) => short_count(count),
             (_, None) => grouped_real(value),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::SqlError;
 use super::record_tables::BoundRecords;
-use super::view_tables;
+use super::{functions, view_tables};
 use crate::records::{QueryClock, RECORDS, RecordReader};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -44,6 +44,7 @@ pub(super) fn open(
     let failed =
         |error: rusqlite::Error| SqlError::Failed(format!("the report cannot be asked: {error}"));
     prepare(&mut connection, report, reader).map_err(failed)?;
+    functions::register(&connection, report).map_err(failed)?;
     view_tables::make(&connection, report, sql)?;
     lock(&mut connection, clock).map_err(failed)?;
     Ok(connection)

@@ -6,6 +6,7 @@
 //! `problem`.
 
 mod connection;
+mod functions;
 mod listing;
 mod output;
 mod problem;

@@ -24,14 +24,14 @@ pub fn path(report: &Report) -> Result<DataTable, ReportError> {
 /// The same for given totals.
 pub fn path_table(totals: &PathTotals) -> DataTable {
     let table = table! { &totals.rows, |row|
-        text "Operation" => &row.name, "The operation of the model, or else the program";
+        operation "Operation" => &row.name, "The operation of the model, or else the program";
         short "Kind" => row.kind.title(), KIND;
         cycles "Cycles" => row.cycles, ON_PATH;
-        share "Share" => row.share, "Cycles / cycles of the path";
-        short "IPU" => ipu_cell(row.ipu);
+        part "Share" => row.share, "Cycles / cycles of the path";
+        ipu "IPU" => ipu_cell(row.ipu);
         short "Tiles" => tiles(row.sub_lane);
-        short "Pass" => pass_title(row.pass);
-        unsummed "Steps" => row.steps;
+        pass "Pass" => pass_title(row.pass);
+        grouped_number "Steps" => row.steps;
     };
     table.with_totals()
 }
@@ -39,7 +39,7 @@ pub fn path_table(totals: &PathTotals) -> DataTable {
 /// Columns of the exposure of programs.
 pub fn exposure_columns() -> [TableColumn; 3] {
     [("On the path", ON_PATH), ("Exposed", EXPOSED), ("Hidden", HIDDEN)]
-        .map(|(title, about)| TableColumn::unsummed_cycles(title).about(about))
+        .map(|(title, about)| TableColumn::grouped_cycles(title).about(about))
 }
 
 /// Cells of these columns; missing if the path is not known.

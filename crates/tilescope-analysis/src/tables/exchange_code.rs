@@ -38,16 +38,16 @@ pub fn share(part: Bytes, all: Bytes) -> Option<f64> {
 /// Programs that move data.
 pub fn programs(rows: &[ExchangeProgramRow]) -> DataTable {
     let table = table! { rows, |row|
-        text "Name" => &row.name, "Debug name of the program";
+        operation "Name" => &row.name, "Debug name of the program";
         text "Type" => row.kind.name(), "Program.Type of libpva";
         short "Link" => row.link.title(), "What its bytes move over";
-        id "Id" => row.program, "programs.id";
+        program "Id" => row.program, "programs.id";
         bytes "Code" => row.traffic.code_bytes, "Code of this program, summed over tiles";
         bytes "Received" => row.traffic.bytes_in, "Bytes that arrive when it runs once, summed over tiles";
         bytes "Sent" => row.traffic.bytes_out, "Bytes that leave when it runs once; a multicast counts once";
         number "Messages received" => row.traffic.messages_in, "When it runs once, summed over tiles";
         number "Messages sent" => row.traffic.messages_out, "When it runs once; a multicast counts once";
-        number "Tiles" => row.tiles, "Tiles that take part";
+        most "Tiles" => row.tiles, "Tiles that take part";
     };
     table.with_totals().with_names(&[
         "name",
@@ -120,27 +120,27 @@ pub fn cycles(list: &ExchangeCyclesList) -> DataTable {
     });
     // Cycles of IPUs that run at the same time cannot be summed, so there are no totals.
     table! { rows, |(row, run, ran, arrivals, sender, receiver)|
-        text "Name" => &row.name;
+        operation "Name" => &row.name;
         short "Link" => row.link.title();
-        id "IPU" => row.ipu, "IPU of the replica";
-        id "Id" => row.program;
-        cycles "Avoidable cycles" => run.and_then(ExchangeRun::avoidable),
+        ipu_id "IPU" => row.ipu, "IPU of the replica";
+        program "Id" => row.program;
+        grouped_cycles "Avoidable cycles" => run.and_then(ExchangeRun::avoidable),
             "(Transfer - lower bound) x executions";
-        cycles "Cycles" => run.map(|run| run.cycles),
+        grouped_cycles "Cycles" => run.map(|run| run.cycles),
             "Cycles of all its steps in the run, syncs left out";
-        number "Executions" => run.map(|run| run.executions);
-        cycles "Transfer" => ran.map(ExchangeRun::mean_transfer), TRANSFER_HINT;
-        cycles "Lower bound" => row.mean_least(), LOWER_BOUND_HINT;
-        cycles "Arrival spread" => arrivals.map(|of| of.mean_spread()), ARRIVAL_SPREAD_HINT;
-        number "Last tile" => arrivals.and_then(|of| of.last), LAST_TILE_HINT;
-        cycles "Start" => ran.and_then(ExchangeRun::mean_start), START_HINT;
+        grouped_number "Executions" => run.map(|run| run.executions);
+        most_cycles "Transfer" => ran.map(ExchangeRun::mean_transfer), TRANSFER_HINT;
+        most_cycles "Lower bound" => row.mean_least(), LOWER_BOUND_HINT;
+        most_cycles "Arrival spread" => arrivals.map(|of| of.mean_spread()), ARRIVAL_SPREAD_HINT;
+        unsummed "Last tile" => arrivals.and_then(|of| of.last), LAST_TILE_HINT;
+        most_cycles "Start" => ran.and_then(ExchangeRun::mean_start), START_HINT;
         share "Tile balance" => row.balance(&list.machine), BALANCE;
-        number "Busiest sender" => sender.map(|of| of.tile),
+        unsummed "Busiest sender" => sender.map(|of| of.tile),
             "The tile that sends most; the first of equals";
-        bytes "Sends" => sender.map(|of| of.bytes), "Bytes of the busiest sender in one execution";
-        number "Busiest receiver" => receiver.map(|of| of.tile),
+        most_bytes "Sends" => sender.map(|of| of.bytes), "Bytes of the busiest sender in one execution";
+        unsummed "Busiest receiver" => receiver.map(|of| of.tile),
             "The tile that receives most; the first of equals";
-        bytes "Receives" => receiver.map(|of| of.bytes),
+        most_bytes "Receives" => receiver.map(|of| of.bytes),
             "Bytes of the busiest receiver in one execution";
     }
 }

@@ -19,7 +19,7 @@ pub fn rates(host: Option<&HostSummary>) -> DataTable {
 pub fn call(host: Option<&HostSummary>) -> DataTable {
     table! { host.into_iter().flat_map(|host| &host.call), |of|
         text "Part of a call" => part_title(of.kind);
-        number "Seconds" => TableCell::Real(of.seconds);
+        number "Seconds" => TableCell::Seconds(of.seconds);
         share "Share" => of.share, "Seconds / seconds of the call";
     }
 }
@@ -41,7 +41,7 @@ pub fn epochs(host: Option<&HostSummary>) -> DataTable {
         number "Steps" => epoch.calls, "Host calls of one epoch";
         number "Samples" => epoch.samples;
         number "Left out" => epoch.left_out, "Samples that do not fill a call";
-        number "Seconds" => TableCell::Real(epoch.seconds);
+        number "Seconds" => TableCell::Seconds(epoch.seconds);
         number "Samples per second" => TableCell::Real(epoch.samples_per_second);
     }
 }

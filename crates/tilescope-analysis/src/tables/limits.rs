@@ -22,17 +22,18 @@ const CYCLES: OperationColumn = OperationColumn::of_limits(
     "Cycles",
     "Cycles of all its steps in the run, on all lanes; syncs are not among them",
     |limits| limits.total().into(),
-);
+)
+.sum_of_group();
 
 /// Columns of limits: key, title, cell, and description.
 macro_rules! limit_columns {
-    ($($key:ident $title:literal |$limits:ident| $cell:expr, $about:expr;)*) => {
+    ($($key:ident $title:literal |$limits:ident| $cell:expr, $about:expr $(=> $special:ident)?;)*) => {
         [$(OperationColumn::of_limits(
             stringify!($key),
             $title,
             $about,
             |$limits| TableCell::from($cell),
-        )),*]
+        )$(.$special())?),*]
     };
 }
 
@@ -41,9 +42,10 @@ pub(super) static OF_OPERATIONS: [OperationColumn; 13] = limit_columns! {
     ideal "Ideal cycles" |limits| limits.ideal.map(|ideal| ideal.cycles),
         "The largest of: FLOPs / (peak of its engine x tiles), bytes of exchanges that do more than \
          change a layout / (bytes per cycle of a tile x tiles), bytes over links, from and to the host \
-         and remote buffers / bytes per cycle of the interface; over all executions in the run";
+         and remote buffers / bytes per cycle of the interface; over all executions in the run"
+        => sum_of_group;
     wasted "Wasted cycles" |limits| limits.wasted(),
-        "Cycles of all its steps in the run - ideal cycles";
+        "Cycles of all its steps in the run - ideal cycles" => sum_of_group;
     bound "Bound" |limits| limits.bound().map_or("", CycleClass::title),
         "Where most of its cycles go: compute, balance (tiles that wait in compute sets), \
          exchange, rearrangement, sync and start, host, remote buffers or links";
@@ -58,7 +60,7 @@ pub(super) static OF_OPERATIONS: [OperationColumn; 13] = limit_columns! {
          groups. Counted for convolutions and products";
     tiles "Tiles in use" |limits| limits.tiles_in_use.map(whole),
         "Tiles that take part in its compute sets, as a mean over their cycles; those that only copy \
-         are left out";
+         are left out" => most;
     balance "Tile balance" |limits| share(limits.tile_balance),
         "Cycles in which tiles work / (cycles of the slowest tile x tiles of the IPU) in its compute \
          sets; those that only copy are left out";
@@ -95,7 +97,7 @@ pub fn operations(rows: &[LimitsRow]) -> DataTable {
 pub fn classes(rows: &[LimitsRow]) -> DataTable {
     let mut columns = vec![CYCLES.column()];
     for class in CycleClass::ALL {
-        columns.push(TableColumn::cycles(class.title()).about(class.about()));
+        columns.push(TableColumn::grouped_cycles(class.title()).about(class.about()));
     }
     limits_table(rows, columns, |of| {
         let classes = of.cycles.iter().map(|(_, cycles)| TableCell::from(cycles));
@@ -110,10 +112,10 @@ fn limits_table(
     figures: impl Fn(&OperationLimits) -> Vec<TableCell>,
 ) -> DataTable {
     table! { rows, |row|
-        text "Operation" => &row.name;
-        text "Operator" => &row.kind, "Operator, or the activity of programs without an operation";
-        short "Pass" => pass_title(row.pass), "Forward, backward or update";
-        short "IPU" => row.ipu.map_or_else(|| "".into(), TableCell::from), "IPU of the replica";
+        operation "Operation" => &row.name;
+        operator "Operator" => &row.kind, "Operator, or what programs do that belong to none";
+        pass "Pass" => pass_title(row.pass), "Forward, backward or update";
+        ipu "IPU" => row.ipu.map_or_else(|| "".into(), TableCell::from), "IPU of the replica";
         all columns => figures(&row.limits);
     }
 }
@@ -139,7 +141,7 @@ pub fn roofline(roofline: &Roofline, rows: &[LimitsRow], machine: &Machine) -> D
     let per_second =
         |flops: f64| machine.clock.map(|clock| TableCell::Real(flops * clock.0 as f64));
     table! { points, |(point, row)|
-        text "Operation" => &row.name;
+        operation "Operation" => &row.name;
         text "Engine" => row.limits.engine.map(|engine| engine_title(engine.rate));
         text "Interface" => point.interface.map(interface_title), INTERFACE;
         unsummed "FLOPs per byte" => per_byte(point.flops_per_byte),

@@ -17,7 +17,7 @@ pub fn always_live(rows: &[LiveVariable], source: LivenessScope) -> DataTable {
         LivenessScope::Tile(tile) => format!("Tile {}", grouped(tile.into())),
     };
     let table = table! { rows.iter().filter(|live| holds_bytes(live)), |live|
-        text "Variable" => &live.name;
+        operation "Variable" => &live.name;
         text "About" => &live.about;
         all [TableColumn::bytes(title)] => live.bytes.iter().copied();
     };
@@ -27,7 +27,7 @@ pub fn always_live(rows: &[LiveVariable], source: LivenessScope) -> DataTable {
 /// Variables that are live at `steps`, one column for each; those without bytes are left out.
 pub fn live_at(rows: &[LiveVariable], steps: &[u32]) -> DataTable {
     let table = table! { rows.iter().filter(|live| holds_bytes(live)), |live|
-        text "Variable" => &live.name;
+        operation "Variable" => &live.name;
         text "About" => &live.about;
         all step_titles(steps).map(TableColumn::bytes) => live.bytes.iter().copied();
         short "First step" => first_step(live.lifetime.as_ref()), "The first step it is live in";
@@ -48,7 +48,7 @@ fn last_step(life: Option<&Range<u32>>) -> Option<TableCell> {
 pub fn live_at_peak(rows: &[LiveVariable], peak: Option<usize>) -> DataTable {
     let size = peak.map_or_else(|| "Size".to_owned(), |p| format!("At step {}", grouped(p as u64)));
     let table = table! { rows.iter().filter(|live| holds_bytes(live)), |live|
-        text "Variable" => &live.name;
+        operation "Variable" => &live.name;
         text "About" => &live.about;
         short "Live" => if live.lifetime.is_none() { "always" } else { "now" };
         bytes size => live.bytes.iter().sum::<Bytes>();

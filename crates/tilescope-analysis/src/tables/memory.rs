@@ -2,7 +2,7 @@
 //! exchanges. They have one column of bytes for each of the requested tiles, or one for all tiles.
 
 use super::tile_columns;
-use crate::data_table::{DataTable, TableCell, TableColumn};
+use crate::data_table::{ColumnAggregate, ColumnSubject, DataTable, TableCell};
 use crate::memory::{MemoryList, MemoryTreeRow};
 use crate::table;
 use crate::tile_curves::TileCurveUnit;
@@ -24,9 +24,11 @@ pub fn details(rows: &[MemoryTreeRow], tiles: &[TileId]) -> DataTable {
 /// Variables with their bytes.
 pub fn variables(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
     let mut table = list(listing, tiles, ["Variable", "Size", "Tiles"]);
-    // Variables that are never live together share their bytes. Sums of live bytes are in the tree.
-    table.columns = table.columns.into_iter().map(TableColumn::without_sum).collect();
-    table
+    // Variables that never live together share their bytes. What is live together is in the tree.
+    for column in &mut table.columns {
+        column.aggregate = ColumnAggregate::SumOfGroup;
+    }
+    naming_operations(table)
 }
 
 /// Vertex types with the bytes of their state and code.
@@ -36,12 +38,20 @@ pub fn vertices(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
 
 /// Compute sets with the bytes of their state.
 pub fn compute_sets(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
-    list(listing, tiles, ["Compute set", "State", "Vertices"])
+    naming_operations(list(listing, tiles, ["Compute set", "State", "Vertices"]))
 }
 
 /// Exchanges and copies with the bytes of their code.
 pub fn exchanges(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
-    list(listing, tiles, ["Exchange", "Code", "Messages"])
+    naming_operations(list(listing, tiles, ["Exchange", "Code", "Messages"]))
+}
+
+/// The same table, whose names begin with those of operations.
+fn naming_operations(mut table: DataTable) -> DataTable {
+    if let Some(name) = table.columns.first_mut() {
+        name.subject = Some(ColumnSubject::Operation);
+    }
+    table
 }
 
 fn list(listing: &MemoryList, tiles: &[TileId], [name, bytes, count]: [&str; 3]) -> DataTable {

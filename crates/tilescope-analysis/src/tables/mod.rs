@@ -16,6 +16,7 @@ pub mod tile_samples;
 pub use report_tables::TABLES;
 
 use crate::data_table::{DataTable, TableColumn};
+use crate::grouping::{GroupKey, GroupingError};
 use crate::records::{RECORDS, RecordTable, RowFilter};
 use tilescope_report::units::{TileId, grouped};
 use tilescope_report::{Report, ReportError};
@@ -41,6 +42,23 @@ impl ReportTable {
     #[must_use]
     pub fn path(&self) -> String {
         format!("{}/{}", self.view, self.name)
+    }
+
+    /// The table with what its rows can be grouped by.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn keyed(&self, report: &Report) -> Result<DataTable, ReportError> {
+        (self.read)(report)?.with_keys(report)
+    }
+
+    /// Its rows in groups.
+    ///
+    /// # Errors
+    /// A table whose rows name no operations, and parts of the file that cannot be read.
+    pub fn grouped(&self, report: &Report, key: GroupKey) -> Result<DataTable, GroupingError> {
+        let groups = self.keyed(report)?.grouped_by(key);
+        groups.ok_or_else(|| GroupingError::NoGroups { table: self.path() })
     }
 }
 

@@ -3,7 +3,8 @@
 use super::critical_path::exposure_cells;
 use super::limits;
 use crate::critical_path::{EXPOSED, HIDDEN, ON_PATH};
-use crate::data_table::{DataTable, TableCell, TableColumn};
+use crate::data_table::{ColumnAggregate, DataTable, TableCell, TableColumn};
+use crate::grouping::GroupKey;
 use crate::limits::OperationLimits;
 use crate::operations::{OpRow, OperationLayer};
 use crate::table;
@@ -24,9 +25,9 @@ pub struct OperationColumn {
     part: Option<ReportPart>,
     /// True if only operations of the model have it.
     model: bool,
-    /// True if the sum over operations has a meaning.
-    pub(crate) summed: bool,
-    /// The source of its figure.
+    /// How operations aggregate.
+    pub(crate) aggregate: ColumnAggregate,
+    /// Where it comes from.
     figure: ColumnFigure,
 }
 
@@ -66,7 +67,8 @@ impl OperationColumn {
         about: &'static str,
         figure: ColumnFigure,
     ) -> Self {
-        Self { key, title, about, shown: false, part: None, model: false, summed: true, figure }
+        let aggregate = ColumnAggregate::Sum;
+        Self { key, title, about, shown: false, part: None, model: false, aggregate, figure }
     }
 
     /// Creates a column that the view of limits has too.
@@ -100,8 +102,16 @@ impl OperationColumn {
         Self { model: true, ..self }
     }
 
-    const fn without_sum(self) -> Self {
-        Self { summed: false, ..self }
+    pub(super) const fn without_sum(self) -> Self {
+        Self { aggregate: ColumnAggregate::None, ..self }
+    }
+
+    pub(super) const fn sum_of_group(self) -> Self {
+        Self { aggregate: ColumnAggregate::SumOfGroup, ..self }
+    }
+
+    pub(super) const fn most(self) -> Self {
+        Self { aggregate: ColumnAggregate::Max, ..self }
     }
 }
 
@@ -156,19 +166,19 @@ pub(crate) static COSTS: [OperationColumn; 25] = cost_columns! {
     ipu "IPU" |row| row.ipu.map_or_else(|| "".into(), TableCell::from), "IPU of the replica" => shown_first;
     elapsed "Cycles (run)" |row| row.elapsed,
         "Cycles of all its steps in the run, exchanges included; IPUs work at the same time, so operations do not add up to the run"
-        => shown_first, requiring_part(EXECUTION), without_sum;
+        => shown_first, requiring_part(EXECUTION), sum_of_group;
     exchanging "Exchange (run)" |row| row.exchanging,
         "Cycles of its exchanges in the run, inside IPUs and between them: time in which its tiles \
          move data instead of computing"
-        => shown_first, requiring_part(EXECUTION), without_sum;
+        => shown_first, requiring_part(EXECUTION), sum_of_group;
     on_path "On the path" |row| exposure(row, 0), ON_PATH => shown_first, requiring_part(EXECUTION);
-    exposed "Exposed" |row| exposure(row, 1), EXPOSED => requiring_part(EXECUTION), without_sum;
-    hidden "Hidden" |row| exposure(row, 2), HIDDEN => requiring_part(EXECUTION), without_sum;
+    exposed "Exposed" |row| exposure(row, 1), EXPOSED => requiring_part(EXECUTION), sum_of_group;
+    hidden "Hidden" |row| exposure(row, 2), HIDDEN => requiring_part(EXECUTION), sum_of_group;
     executions "Executions" |row| row.executions, "Executions of its most frequent program"
-        => requiring_part(EXECUTION), without_sum;
+        => requiring_part(EXECUTION), sum_of_group;
     slowest "Cycles (max)" |row| row.cycles_slowest,
         "Cycles of one execution: the slowest tile of each compute set, added up"
-        => requiring_part(ReportPart::ComputeSetCycles), without_sum;
+        => requiring_part(ReportPart::ComputeSetCycles), sum_of_group;
     all_tiles "Cycles (tot)" |row| row.cycles_all_tiles,
         "Cycles of one execution summed over tiles; not elapsed time"
         => requiring_part(ReportPart::ComputeSetCycles);
@@ -176,8 +186,8 @@ pub(crate) static COSTS: [OperationColumn; 25] = cost_columns! {
         "Exchange code, and code of its codelets once per tile; operations may share codelets"
         => requiring_part(ReportPart::Exchanges), without_sum;
     code_most "Code (max)" |row| row.code_most,
-        "Exchange code and code of its codelets on the tile with the largest sum of both"
-        => requiring_part(ReportPart::Exchanges), without_sum;
+        "Exchange code and code of its codelets on the tile that has most of both together"
+        => requiring_part(ReportPart::Exchanges), most;
     exchange_code "Exchange code" |row| row.exchange_code, "Code of its exchanges"
         => requiring_part(ReportPart::Exchanges);
     vertex_code "Vertex code" |row| row.vertex_code, "Code of its codelets, once per tile"
@@ -192,12 +202,11 @@ pub(crate) static COSTS: [OperationColumn; 25] = cost_columns! {
     flops "FLOPs" |row| row.flops, "Floating point operations of one execution"
         => shown_first, requiring_part(ReportPart::Operations), model_only;
     memory "Memory" |row| row.memory,
-        "Bytes of the variables made for it, over all tiles, over their whole lifetime"
-        => shown_first, requiring_part(ReportPart::Variables), model_only, without_sum;
+        "Bytes of the variables made for it, over all tiles, whenever they live"
+        => shown_first, requiring_part(ReportPart::Variables), model_only, sum_of_group;
     memory_most "Memory (max)" |row| row.memory_most,
-        "Bytes of the variables made for it on the tile with the most of them, over their whole \
-         lifetime"
-        => requiring_part(ReportPart::Variables), model_only, without_sum;
+        "Bytes of the variables made for it on the tile that has most of them, whenever they live"
+        => requiring_part(ReportPart::Variables), model_only, most;
     vertices "Vertices" |row| row.vertices, "Number of vertices" => requiring_part(ReportPart::Vertices);
     programs "Steps" |row| row.programs.len() as u64, "Number of its programs";
 };
@@ -219,15 +228,21 @@ impl OperationColumn {
             TableCell::Bytes(_) => TableColumn::bytes(self.title),
             _ => TableColumn::number(self.title),
         };
-        let column = column.about(self.about);
-        if self.summed { column } else { column.without_sum() }
+        let column = match self.key {
+            "kind" => column.telling(GroupKey::Operator),
+            "pass" => column.telling(GroupKey::Pass),
+            "block" => column.telling(GroupKey::Block),
+            "ipu" => column.telling(GroupKey::Ipu),
+            _ => column,
+        };
+        column.about(self.about).aggregating(self.aggregate)
     }
 }
 
 /// Costs of a layer's operations, in all columns: the name, then those of [`COLUMNS`].
 pub fn operations(rows: &[OpRow], report: &Report, layer: OperationLayer) -> DataTable {
     let table = table! { rows, |row|
-        text "Operation" => &row.name;
+        operation "Operation" => &row.name;
         all COLUMNS.iter().map(|known| known.column()) =>
             COLUMNS.iter().map(|known| known.cell(row, report, layer));
     };

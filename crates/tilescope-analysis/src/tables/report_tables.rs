@@ -317,12 +317,12 @@ fn tree(report: &Report) -> ReadTableResult {
     }
     Ok(table! { rows, |(group, row, program, exposure)|
         text "Tree" => group;
-        number "Depth" => u64::from(row.depth);
-        id "Id" => row.id;
+        unsummed "Depth" => u64::from(row.depth);
+        program "Id" => row.id;
         text "Type" => program.kind.name();
-        text "Name" => &program.name;
-        id "IPU" => program.ipu;
-        number "Repeats" => program.repeats;
+        operation "Name" => &program.name;
+        ipu_id "IPU" => program.ipu;
+        unsummed "Repeats" => program.repeats;
         all critical_path::exposure_columns() => critical_path::exposure_cells(exposure.as_ref());
     })
 }
@@ -354,12 +354,12 @@ fn executions(report: &Report) -> ReadTableResult {
     let rest = runs.unattributed.into_iter().map(|((ipu, kind), of)| (ipu, None, kind, of));
     let name = |id: Option<ProgramId>| programs.get(id?).map(|program| program.name.as_str());
     Ok(table! { own.chain(rest), |(ipu, id, kind, of)|
-        id "IPU" => ipu;
-        id "Id" => id;
+        ipu_id "IPU" => ipu;
+        program "Id" => id;
         text "Type" => kind.name();
-        text "Name" => name(id);
-        number "Executions" => of.steps;
-        cycles "Cycles" => of.cycles;
+        operation "Name" => name(id);
+        grouped_number "Executions" => of.steps;
+        grouped_cycles "Cycles" => of.cycles;
         number "Bytes" => of.bytes;
     })
 }

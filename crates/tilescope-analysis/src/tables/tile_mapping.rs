@@ -15,14 +15,14 @@ pub fn subjects(entries: &[MappingListEntry], kind: MappingSubjectKind) -> DataT
         MappingSubjectKind::ComputeSets => ("Compute set", cycles()),
     };
     table! { entries, |entry|
-        text name => &entry.name;
+        operation name => &entry.name;
         all [size] => [match kind {
             MappingSubjectKind::ComputeSets => TableCell::Count(entry.size),
             MappingSubjectKind::Tensors | MappingSubjectKind::Operations => {
                 TableCell::Bytes(Bytes(entry.size))
             }
         }];
-        number "Tiles" => entry.tiles, "Tiles that hold a part";
+        most "Tiles" => entry.tiles, "Tiles that hold a part";
     }
 }
 

@@ -171,6 +171,8 @@ pub struct TracePrefs {
     pub tiles: bool,
     /// The height of the tile area, in points.
     pub tiles_height: u16,
+    /// The ruler counts time instead of cycles.
+    pub ruler_in_time: bool,
 }
 
 impl Default for TracePrefs {
@@ -188,6 +190,7 @@ impl Default for TracePrefs {
             links: false,
             tiles: false,
             tiles_height: 120,
+            ruler_in_time: false,
         }
     }
 }

@@ -101,7 +101,7 @@ fn fields(csv: &str) -> Vec<Vec<String>> {
 
 /// Returns true if the text on the screen equals the field of the file.
 fn says_the_same(cell: &TableCell, field: &str) -> bool {
-    let text = cell.text();
+    let text = cell.exact();
     match cell {
         TableCell::Text(_) | TableCell::Id(_) => text == field,
         TableCell::Missing => field.is_empty(),

@@ -39,9 +39,9 @@ fn blocks(topic: &Topic, facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportErro
 pub(crate) fn card(figure: HeadlineFigure) -> Card {
     Card {
         title: figure.title.to_owned(),
+        formula: figure.hint(),
         value: figure.value,
         about: figure.about,
-        formula: figure.formula.to_owned(),
         bad: figure.bad,
     }
 }

@@ -198,7 +198,7 @@ mod tests {
             (MachineUnit::Bytes, 1_277_952.0, "1.22 MiB"),
             (MachineUnit::Hertz, 2.66e9, "2,660 MHz"),
             (MachineUnit::Cycles, 0.0, "0 cycles"),
-            (MachineUnit::Seconds, 5.9e-6, "5.90 us"),
+            (MachineUnit::Seconds, 5.9e-6, "5.90 µs"),
             (MachineUnit::BytesPerCycle, 16.0, "16 B/cycle"),
             (MachineUnit::BytesPerSecond, 1.06e10, "10.60 GB/s"),
             (MachineUnit::CyclesPerByte, 0.262, "0.262 cycles/B"),

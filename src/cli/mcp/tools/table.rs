@@ -12,6 +12,7 @@ use crate::cli::command::CliError;
 use crate::cli::error::UsageError;
 use serde_json::{Map, Value, json};
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
+use tilescope_analysis::grouping::{GroupKey, GroupingError};
 use tilescope_analysis::records::RowSelection;
 use tilescope_analysis::tables::{self, NamedTable, find as find_table};
 use tilescope_analysis::view_location::ViewLocation;
@@ -49,6 +50,13 @@ const SORT: ToolArgument = ToolArgument::optional(
     "Column of the table by which rows are ordered, the largest first",
 );
 
+const GROUP_BY: ToolArgument = ToolArgument::optional(
+    "group_by",
+    ArgumentKind::Text,
+    "Rows of a table of operations in groups with sums and shares, by: block, layer (kind of layer: \
+     layer*/ff2/wu), part (layer*/ff2), operator, pass, stage or ipu",
+);
+
 pub(super) const TOOL: McpTool = McpTool {
     name: "table",
     about: "Rows of any table of a report: memory by tile and by variable, liveness, program tree, \
@@ -57,7 +65,7 @@ pub(super) const TOOL: McpTool = McpTool {
             its tables, which can change nothing; or the steps, operations, programs, variables, \
             tensors and vertices that a search finds, with totals over all that match. Without any \
             of the three it lists the tables, with a report those of SQL and their columns, too.",
-    arguments: &[OPTIONAL_REPORT, CHANGES, TABLE, SQL, FIND, CONTAINS, SORT, LIMIT],
+    arguments: &[OPTIONAL_REPORT, CHANGES, TABLE, SQL, FIND, CONTAINS, SORT, GROUP_BY, LIMIT],
     run,
 };
 
@@ -67,7 +75,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
         return Err(UsageError::Request("one of table, sql and find is asked at a time").into());
     }
     let has_rows = table.is_none() && (sql.is_some() || find.is_some());
-    for of in [CONTAINS, SORT] {
+    for of in [CONTAINS, SORT, GROUP_BY] {
         if has_rows && arguments.text(of.name).is_some() {
             return Err(UsageError::NotForAnswers(of.name).into());
         }
@@ -88,7 +96,10 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     let opened = session.open(report, &arguments.changes(CHANGES.name))?;
     let answer = match (known, sql, find) {
         (Some(table), ..) => {
-            let mut rows = read(table, &opened.report)?;
+            let mut rows = match arguments.text(GROUP_BY.name) {
+                Some(key) => read_groups(table, &opened.report, key)?,
+                None => read(table, &opened.report)?,
+            };
             rows.rows.retain(|row| row.iter().any(|cell| has_word(cell, &word)));
             if let Some(column) = arguments.text(SORT.name) {
                 sort(&mut rows, column)?;
@@ -115,6 +126,22 @@ fn read(table: NamedTable, report: &Report) -> Result<DataTable, CliError> {
             rows.ok_or_else(|| UsageError::AskedInSql(record.name).into())
         }
     }
+}
+
+/// The rows of a table in groups.
+fn read_groups(table: NamedTable, report: &Report, key: &str) -> Result<DataTable, CliError> {
+    let Some(key) = GroupKey::of_name(key) else {
+        let known = GroupKey::ALL.map(GroupKey::name).join(", ");
+        return Err(UsageError::unknown("group_by", key, format!("; known: {known}")).into());
+    };
+    let groups = match table {
+        NamedTable::OfTopic(table) => table.grouped(report, key),
+        NamedTable::Record(table) => Err(GroupingError::NoGroups { table: table.name.to_owned() }),
+    };
+    groups.map_err(|error| match error {
+        GroupingError::Report(error) => CliError::from(error),
+        error => UsageError::Table(error.into()).into(),
+    })
 }
 
 /// The tables that are asked by name.

@@ -90,6 +90,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
         view: ViewId::ExecutionTrace,
         strip: &[
             "View",
+            "Ruler",
             "IPU",
             "Go to",
             "Filter steps",

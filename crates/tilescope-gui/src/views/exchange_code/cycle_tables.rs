@@ -34,7 +34,7 @@ struct ExchangeCyclesData {
 impl ExchangeCyclesData {
     fn read(report: &Report) -> Result<Self, ReportError> {
         let list = exchange_cycles(report)?;
-        let table = Arc::new(columns::cycles(&list));
+        let table = Arc::new(columns::cycles(&list).with_keys(report)?);
         Ok(Self { list, table })
     }
 }

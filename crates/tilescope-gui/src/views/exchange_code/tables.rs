@@ -178,7 +178,7 @@ fn programs_of(
     tiles: &[TileId],
 ) -> Result<ExchangeTableRows<ExchangeProgramRow>, ReportError> {
     let rows = analysis::programs(report, tiles)?;
-    let table = Arc::new(columns::programs(&rows));
+    let table = Arc::new(columns::programs(&rows).with_keys(report)?);
     Ok(ExchangeTableRows { rows, table })
 }
 
@@ -253,7 +253,7 @@ fn total_ui(ui: &mut Ui, table: &DataTable) {
         let sum = table.sum_of(at, &table.rows).map(|sum| sum.text());
         // The fullest tile differs from link to link.
         let text =
-            if column.summed { sum.unwrap_or(NOT_RECORDED.to_owned()) } else { String::new() };
+            if column.has_total() { sum.unwrap_or(NOT_RECORDED.to_owned()) } else { String::new() };
         ui.label(strong(text));
     }
     ui.end_row();

@@ -210,6 +210,7 @@ impl ExecutionTraceView {
             followed: path,
             shade_balance: context.prefs.trace.tile_balance,
             clock: context.opened.target.clock,
+            ruler_in_time: context.prefs.trace.ruler_in_time,
         };
         painter.paint_lanes(self.queries.latest_error(), &self.queries.path_text());
         if let Some(drawn) = self.input.pointer.drawn_range(ui, layout) {

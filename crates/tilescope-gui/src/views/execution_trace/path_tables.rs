@@ -123,7 +123,7 @@ fn slack_ui(
 
 fn path_tables(report: &Report, window: CycleRange) -> Result<PathTables, ReportError> {
     let totals = path_totals(report, Some(window))?.unwrap_or_default();
-    let path = Arc::new(columns::path_table(&totals));
+    let path = Arc::new(columns::path_table(&totals).with_keys(report)?);
     let slack = Arc::new(columns::slack_table(&ipu_slacks(report)?));
     Ok(PathTables { totals, path, slack })
 }

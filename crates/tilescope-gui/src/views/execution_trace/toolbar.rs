@@ -32,6 +32,12 @@ pub(super) fn controls_ui(
     if let Some(style) = bar.choice("View", &styles, prefs.style) {
         prefs.style = style;
     }
+    if context.opened.target.clock.0 > 0 {
+        let rulers = [(false, "Cycles"), (true, "Time")];
+        if let Some(in_time) = bar.choice("Ruler", &rulers, prefs.ruler_in_time) {
+            prefs.ruler_in_time = in_time;
+        }
+    }
     if prepared.ipus.len() > 1 {
         bar.add_choice("IPU", |ui| events.extend(ipus_ui(ui, prepared, settings)));
     }

@@ -82,9 +82,11 @@ impl LimitsData {
         let roofline = roofline(&found.machine, &found.rows, None);
         let cycles = found.run.as_ref().and_then(|run| run.waterfall(ipu)).copied();
         Ok(Self {
-            operations: Arc::new(tables::operations(&found.rows)),
-            classes: Arc::new(tables::classes(&found.rows)),
-            points: Arc::new(tables::roofline(&roofline, &found.rows, &found.machine)),
+            operations: Arc::new(tables::operations(&found.rows).with_keys(report)?),
+            classes: Arc::new(tables::classes(&found.rows).with_keys(report)?),
+            points: Arc::new(
+                tables::roofline(&roofline, &found.rows, &found.machine).with_keys(report)?,
+            ),
             waterfall: Arc::new(tables::waterfall(&cycles.unwrap_or_default())),
             figure: roofline_figure(&found, &roofline),
             roofline,

@@ -85,7 +85,8 @@ impl ReportView for OperationsView {
             QueryTexts { waiting: "Adding up costs…", failed: "Operations cannot be read" };
         let found = context.ask(ui, &mut self.shown, &key, |report, (layer, switched)| {
             let (found, totals) = operations_with_totals(report, *layer)?;
-            let table = columns::shown(tables::operations(&found, report, *layer), switched);
+            let table = tables::operations(&found, report, *layer).with_keys(report)?;
+            let table = columns::shown(table, switched);
             Ok(OperationsTableData {
                 layer: *layer,
                 rows: found,

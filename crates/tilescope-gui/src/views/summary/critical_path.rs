@@ -69,7 +69,7 @@ fn lane_cells(of: &IpuSlack) -> Vec<String> {
 }
 
 fn on_path(cycles: Cycles, share: f64) -> String {
-    format!("{cycles} ({})", percent(share))
+    format!("{cycles} ({} of the path)", percent(share))
 }
 
 /// A grid with names on the left and figures right-aligned in their columns.

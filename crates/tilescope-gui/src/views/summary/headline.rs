@@ -47,10 +47,12 @@ fn whole(ui: &Ui, value: &str, colour: Color32, room: f32) -> Arc<Galley> {
 }
 
 fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
-    let HeadlineFigure { title, value, about, formula, bad } = card;
+    let HeadlineFigure { title, value, about, exact, bad, .. } = card;
     let palette = ThemePalette::for_ui(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(width, HEIGHT), Sense::hover());
-    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, format!("{title}: {value}")));
+    let exactly = if exact.is_empty() { String::new() } else { format!(" ({exact})") };
+    let told = format!("{title}: {value}{exactly}");
+    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, &told));
     let stroke = Stroke::new(1.0, if *bad { palette.error } else { palette.rule });
     let corner = CornerRadius::same(8);
     ui.painter().rect(rect, corner, palette.raised, stroke, egui::StrokeKind::Inside);
@@ -64,7 +66,8 @@ fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
     ui.painter().galley(inner.min + vec2(0.0, 16.0), figure, colour);
     let words = line(about, FontId::proportional(text_size::CAPTION), palette.weak_text);
     ui.painter().galley(inner.min + vec2(0.0, 42.0), words, palette.weak_text);
-    if !formula.is_empty() {
-        response.on_hover_text(*formula);
+    let hint = card.hint();
+    if !hint.is_empty() {
+        response.on_hover_text(hint);
     }
 }

@@ -447,7 +447,6 @@ fn batching_ui(ui: &mut Ui, facts: &SummaryPageData) {
     }
     if let Some(run) = &facts.summary.execution {
         let formula = "end of the last step - start of the first";
-        rows.push(derived("Total cycles", run.total_cycles, formula));
         if run.seconds > 0.0 {
             let formula = "total cycles / tile clock";
             rows.push(derived("Time on the device", seconds(run.seconds), formula));
@@ -456,6 +455,7 @@ fn batching_ui(ui: &mut Ui, facts: &SummaryPageData) {
             let formula = "samples of all host calls in the run / time on the device";
             rows.push(derived("Samples per second", grouped(rate.round() as u64), formula));
         }
+        rows.push(derived("Total cycles", run.total_cycles, formula));
         let steps: u64 = run.ipus.iter().map(|ipu| ipu.steps).sum();
         rows.push(row("Executed steps, all IPUs", grouped(steps)));
     }

@@ -123,7 +123,7 @@ impl TopicsView {
         ui.add_space(spacing::XS);
         let key = (table.view, table.name);
         let listed = context
-            .ask(ui, &mut self.listed, &key, move |report, _| (table.read)(report).map(Arc::new));
+            .ask(ui, &mut self.listed, &key, move |report, _| table.keyed(report).map(Arc::new));
         listed.fresh_only().show(ui, LIST_TEXTS, |ui, rows| {
             self.rows.ui(ui, context.workers, rows, rows.version(), "Filter rows");
         });

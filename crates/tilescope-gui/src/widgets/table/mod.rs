@@ -1,27 +1,40 @@
-//! Tables: sortable columns, a filter box, a row of totals. Only the visible rows are laid out;
-//! sorting and filtering run off the UI thread.
+//! Tables: sortable columns, a filter box, groups of rows, a row of totals. Only the rows on the screen
+//! are laid out; sorting, filtering and grouping happen off the UI thread.
 
 mod row_order;
 
 use super::elided_text::without_middle;
-use super::{hint_ui, neighbour, search_ui};
+use super::{choice_ui, hint_ui, neighbour, search_ui};
 use crate::theme::fonts::{strong, strong_family};
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
 use egui::accesskit::Role;
-use egui::{Align, FontId, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
+use egui::{
+    Align, CornerRadius, FontId, Label, Layout, Rect, Response, RichText, Sense, TextStyle, Ui,
+    WidgetInfo, vec2,
+};
 use egui_extras::{Column as Width, TableBuilder};
-use row_order::{TableRowOrder, order};
+use row_order::{ShownGroup, TableLine, TableQuestion, TableRowOrder, order};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell, TableColumn};
-use tilescope_report::units::{Bytes, grouped};
+use tilescope_analysis::grouping::GroupKey;
+use tilescope_report::units::{Bytes, grouped, percent};
 
 const ROW_HEIGHT: f32 = 24.0;
 const WORDS_WIDTH: f32 = 120.0;
 /// The smallest width of a single text column, because only its names distinguish rows.
 const NAME_WIDTH: f32 = 210.0;
 const SHORT_WIDTH: f32 = 72.0;
+/// Of the bars of shares, with their number.
+const SHARE_WIDTH: f32 = 120.0;
+/// Room for the number of a share beside its bar.
+const SHARE_NUMBER: f32 = 54.0;
+/// As wide as bytes are where three figures are enough.
+const WIDEST_BYTES: &str = "+1023 KiB";
+/// Name of the choice of groups.
+const GROUP_BY: &str = "Group by";
 const BETWEEN: f32 = 12.0;
 /// The sign after the title of a column sorted in descending order.
 const DESCENDING: &str = " ▼";
@@ -50,8 +63,13 @@ fn least_width(
         width(format!("{}{DESCENDING}", column.title), FontId::proportional(text_size::SMALL));
     // In the font of the totals.
     let font = FontId::new(TextStyle::Body.resolve(ui.style()).size, strong_family());
-    let number = widest.map_or(0.0, |cell| width(cell.text(), font));
-    head.max(number).max(SHORT_WIDTH)
+    let number = widest.map_or(0.0, |cell| width(cell.text_in(numbers(ui)), font.clone()));
+    let is_bytes = |cell: &&TableCell| {
+        matches!(cell, TableCell::Bytes(_) | TableCell::Change { bytes: true, .. })
+    };
+    // The largest of bytes has few letters where it is a round number of MiB.
+    let bytes = widest.filter(is_bytes).map_or(0.0, |_| width(WIDEST_BYTES.to_owned(), font));
+    head.max(number).max(bytes).max(SHORT_WIDTH)
 }
 
 /// Returns true if a column takes the remaining width.
@@ -68,17 +86,47 @@ pub(crate) struct TableState {
     as_given: bool,
     /// The column and direction; `None` sorts by the first column of numbers, largest first.
     sort: Option<(usize, bool)>,
+    /// What rows are grouped by; not chosen yet at first: a long table is grouped by itself.
+    group_by: ChosenGroups,
+    /// Paths of groups whose rows are shown.
     #[serde(skip)]
-    order: BackgroundQuery<(u64, usize, bool, String), TableRowOrder>,
-    /// The row that a key moved to, until it has the focus.
+    open: BTreeSet<String>,
+    #[serde(skip)]
+    order: BackgroundQuery<TableQuestion, TableRowOrder>,
+    /// The line that a key has led to, until it has the focus.
     #[serde(skip)]
     focus: Option<usize>,
 }
 
-/// The selectable and selected rows of a table, and the row that a key moves to.
+/// What the user groups rows by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ChosenGroups {
+    /// What tells most of a long table; nothing for a short one.
+    #[default]
+    ByItself,
+    Nothing,
+    By(GroupKey),
+}
+
+impl ChosenGroups {
+    fn key(self, table: &DataTable) -> Option<GroupKey> {
+        let keys = table.keys.as_ref()?;
+        match self {
+            Self::ByItself => keys.at_first(table.rows.len()),
+            Self::Nothing => None,
+            // A saved choice may be of another report.
+            Self::By(key) => Some(key).filter(|key| keys.count(*key) > 1),
+        }
+    }
+}
+
+/// Which rows of a table can be chosen and which are, which groups are open, and where a key leads to.
 struct TableRowSelection<'a> {
-    chosen: &'a [usize],
+    /// `None` where rows cannot be chosen.
+    chosen: Option<&'a [usize]>,
     focus: &'a mut Option<usize>,
+    open: &'a mut BTreeSet<String>,
 }
 
 impl TableState {
@@ -128,6 +176,7 @@ impl TableState {
         ui.horizontal(|ui| {
             ui.add_space(spacing::S);
             search_ui(ui, &mut self.filter, hint, 220.0);
+            self.group_by_ui(ui, table);
             self.count_ui(ui, table);
         });
         ui.add_space(spacing::XS);
@@ -137,21 +186,22 @@ impl TableState {
         let (column, descending) = self.sort.unwrap_or((unsorted, true));
         let filter = self.filter.trim().to_lowercase();
         let shared = table.clone();
-        // A saved place may sort by a column that this table does not have.
-        let key = (generation, column.min(table.columns.len()), descending, filter);
-        let asked = self.order.compute(
-            ui.ctx(),
-            workers,
-            &key,
-            move |(generation, column, descending, text)| TableRowOrder {
-                generation: *generation,
-                ..order(&shared, *column, *descending, text)
-            },
-        );
-        // The order of another table does not apply to the rows of this one.
+        let question = TableQuestion {
+            generation,
+            // A saved place may sort by a column that this table does not have.
+            column: column.min(table.columns.len()),
+            descending,
+            filter,
+            group_by: self.group_by.key(table),
+            open: self.open.clone(),
+        };
+        let compute = move |question: &TableQuestion| order(&shared, question);
+        let asked = self.order.compute(ui.ctx(), workers, &question, compute);
+        // The order of another table says nothing about the rows of this one.
         let order = asked.answer().filter(|order| order.generation == generation)?;
         let sort = &mut self.sort;
-        let choice = choice.map(|chosen| TableRowSelection { chosen, focus: &mut self.focus });
+        let (focus, open) = (&mut self.focus, &mut self.open);
+        let choice = TableRowSelection { chosen: choice, focus, open };
         let frame = egui::Frame::new().inner_margin(egui::Margin {
             left: 14,
             right: 8,
@@ -167,7 +217,10 @@ impl TableState {
                 let widths = columns
                     .map(|(column, widest)| least_width(ui, (column, words), widest.as_ref()));
                 let widths: Vec<f32> = widths.collect();
-                let needed: f32 = widths.iter().map(|width| width + BETWEEN).sum();
+                let mut needed: f32 = widths.iter().map(|width| width + BETWEEN).sum();
+                if order.shares.is_some() {
+                    needed += SHARE_WIDTH + BETWEEN;
+                }
                 if needed <= ui.available_width() {
                     return rows_ui(ui, (table, &widths), order, sorted, sort, choice);
                 }
@@ -183,6 +236,20 @@ impl TableState {
             .inner
     }
 
+    /// The choice of what rows are grouped by, where that tells them apart.
+    fn group_by_ui(&mut self, ui: &mut Ui, table: &DataTable) {
+        let Some(keys) = &table.keys else { return };
+        let useful = keys.useful().map(|key| (Some(key), key.title()));
+        let choices: Vec<_> = std::iter::once((None, "No groups")).chain(useful).collect();
+        if choices.len() == 1 {
+            return;
+        }
+        if let Some(chosen) = choice_ui(ui, GROUP_BY, &choices, self.group_by.key(table)) {
+            self.group_by = chosen.map_or(ChosenGroups::Nothing, ChosenGroups::By);
+            self.open.clear();
+        }
+    }
+
     fn count_ui(&self, ui: &mut Ui, table: &DataTable) {
         // The last count stays while a filter is being applied: numbers would flicker at every
         // letter.
@@ -192,6 +259,11 @@ impl TableState {
             format!("{} rows", grouped(all as u64))
         } else {
             format!("{} of {} rows", grouped(shown as u64), grouped(all as u64))
+        };
+        let groups = self.order.latest().map_or(0, |order| order.groups_at_top());
+        let text = match groups {
+            0 => text,
+            groups => format!("{} groups, {text}", grouped(groups as u64)),
         };
         ui.weak(text);
     }
@@ -203,12 +275,13 @@ fn rows_ui(
     order: &TableRowOrder,
     sorted: (usize, bool),
     sort: &mut Option<(usize, bool)>,
-    mut choice: Option<TableRowSelection<'_>>,
+    choice: TableRowSelection<'_>,
 ) -> Option<usize> {
     ui.spacing_mut().item_spacing = egui::vec2(BETWEEN, 0.0);
     let totals = usize::from(table.totals && !order.rows.is_empty());
     let mut clicked = None;
-    let sense = if choice.is_some() { Sense::click() } else { Sense::hover() };
+    let reacts = choice.chosen.is_some() || !order.groups.is_empty();
+    let sense = if reacts { Sense::click() } else { Sense::hover() };
     let builder = TableBuilder::new(ui)
         .striped(true)
         .vscroll(true)
@@ -218,75 +291,173 @@ fn rows_ui(
     // From left to right, so that the contents of a cell do not make its row higher.
     let across = Layout::left_to_right(Align::Center);
     let mut builder = builder.sense(sense).cell_layout(across);
-    for (column, width) in table.columns.iter().zip(widths) {
+    let name = table.name_column();
+    for (at, (column, width)) in table.columns.iter().zip(widths).enumerate() {
         builder = builder.column(match (is_wide(column), column.short) {
             (true, true) => Width::exact(*width).clip(true),
             (true, false) => Width::remainder().at_least(*width).clip(true),
             (false, _) => Width::exact(*width),
         });
+        if at == name && order.shares.is_some() {
+            builder = builder.column(Width::exact(SHARE_WIDTH).clip(true));
+        }
     }
-    let wanted = choice.as_ref().and_then(|choice| *choice.focus);
-    if let Some(index) = wanted.and_then(|place| order.place_of(place)) {
-        builder = builder.scroll_to_row(index + totals, None);
+    let wanted = *choice.focus;
+    if let Some(line) = wanted.filter(|line| *line < order.lines.len()) {
+        builder = builder.scroll_to_row(line + totals, None);
     }
-    // Selectable text would take the clicks that select its row.
-    let choosing = choice.is_some();
+    // Text that can be selected takes the clicks that are to choose its row.
+    let selectable = !reacts;
     let header = builder.header(26.0, |mut row| {
         for (index, column) in table.columns.iter().enumerate() {
             row.col(|ui| header_ui(ui, column, index, sorted, sort));
+            if let Some((of, _)) = order.shares.as_ref().filter(|_| index == name) {
+                row.col(|ui| share_header_ui(ui, &table.columns[*of]));
+            }
         }
     });
     header.body(|body| {
-        body.rows(ROW_HEIGHT, order.rows.len() + totals, |mut row| {
+        body.rows(ROW_HEIGHT, order.lines.len() + totals, |mut row| {
             let index = row.index();
             if totals == 1 && index == 0 {
                 for (index, (column, sum)) in table.columns.iter().zip(&order.sums).enumerate() {
-                    let text = match sum {
-                        Some(sum) => sum.text(),
-                        None if index == 0 => "Total".to_owned(),
-                        None => String::new(),
-                    };
-                    row.col(|ui| cell_ui(ui, column, strong(text), !choosing));
+                    let words: TableCell = if index == 0 { "Total" } else { "" }.into();
+                    let sum = sum.as_ref().unwrap_or(&words);
+                    row.col(|ui| {
+                        let text = strong(sum.text_in(numbers(ui)));
+                        cell_ui(ui, column, (sum, text), selectable);
+                    });
+                    if index == name && order.shares.is_some() {
+                        row.col(|_| {});
+                    }
                 }
                 return;
             }
-            let Some(place) = order.rows.get(index - totals).map(|row| *row as usize) else {
-                return;
+            let line = index - totals;
+            let (cells, depth, group) = match order.lines.get(line) {
+                Some(TableLine::Group(at)) => {
+                    let Some(shown) = order.groups.get(*at) else { return };
+                    (&shown.group.cells, shown.depth, Some(shown))
+                }
+                // `row` is in range: orders of other tables were turned away by their generation.
+                Some(TableLine::Row { row, depth }) => (&table.rows[*row], *depth, None),
+                None => return,
             };
-            // `place` is in range: orders of other tables were rejected by their generation.
-            let chosen = choice.as_ref().is_some_and(|choice| choice.chosen.contains(&place));
+            let is_chosen = |place: &usize| match (group, order.lines.get(line)) {
+                (Some(shown), _) => {
+                    !shown.is_open && shown.group.rows.iter().any(|row| *row as usize == *place)
+                }
+                (None, Some(TableLine::Row { row, .. })) => row == place,
+                (None, _) => false,
+            };
+            let chosen = choice.chosen.is_some_and(|chosen| chosen.iter().any(is_chosen));
             row.set_selected(chosen);
-            for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
-                let text = RichText::new(cell.text());
+            for (at, (column, cell)) in table.columns.iter().zip(cells).enumerate() {
                 let zero = matches!(cell, TableCell::Bytes(Bytes::ZERO) | TableCell::Count(0));
-                let text = if zero { text.weak() } else { text };
-                row.col(|ui| cell_ui(ui, column, text, !choosing));
+                row.col(|ui| match group.filter(|_| at == name) {
+                    Some(shown) => group_name_ui(ui, shown),
+                    None => {
+                        if at == name && depth > 0 {
+                            ui.add_space(depth as f32 * spacing::INDENT);
+                        }
+                        let text = RichText::new(cell.text_in(numbers(ui)));
+                        let text = if zero { text.weak() } else { text };
+                        cell_ui(ui, column, (cell, text), selectable);
+                    }
+                });
+                if at == name && order.shares.is_some() {
+                    row.col(|ui| share_ui(ui, order.share(cells), group.is_some()));
+                }
             }
-            if let Some(choice) = &mut choice {
-                let response = row.response();
-                // A program without a name is represented by its kind.
-                let mut names = table.rows[place].iter().map(TableCell::text);
-                let name = names.find(|text| !text.is_empty()).unwrap_or_default();
-                response.widget_info(|| WidgetInfo::selected(Role::Row, true, chosen, &name));
-                clicked = response.clicked().then_some(place).or(clicked);
-                // Rows outside the screen do not exist: a row that a key moves to is scrolled to
-                // first, and takes the focus in the frame that lays it out.
-                if *choice.focus == Some(place) {
-                    *choice.focus = None;
-                    response.request_focus();
+            if !reacts {
+                return;
+            }
+            let response = row.response();
+            match group {
+                Some(shown) => {
+                    name_row(&response, shown.is_open, &shown.name());
+                    if response.clicked() && !choice.open.remove(&shown.path) {
+                        choice.open.insert(shown.path.clone());
+                    }
                 }
-                let next = neighbour(&response, index - totals, order.rows.len());
-                if let Some(next) = next.map(|next| order.rows[next] as usize) {
-                    *choice.focus = Some(next);
-                    clicked = Some(next);
+                None => {
+                    // Not every program has a name: its kind stands in for it.
+                    let mut names = cells.iter().map(TableCell::text);
+                    let name = names.find(|text| !text.is_empty()).unwrap_or_default();
+                    name_row(&response, chosen, &name);
                 }
+            }
+            let place = |line: usize| match order.lines.get(line) {
+                Some(TableLine::Row { row, .. }) if choice.chosen.is_some() => Some(*row),
+                _ => None,
+            };
+            clicked = place(line).filter(|_| response.clicked()).or(clicked);
+            // Rows off the screen do not exist: one that a key leads to is scrolled to first,
+            // and takes the focus in the frame that lays it out.
+            if *choice.focus == Some(line) {
+                *choice.focus = None;
+                response.request_focus();
+            }
+            if let Some(next) = neighbour(&response, line, order.lines.len()) {
+                *choice.focus = Some(next);
+                clicked = place(next).or(clicked);
             }
         });
     });
     clicked
 }
 
-fn cell_ui(ui: &mut Ui, column: &TableColumn, text: RichText, selectable: bool) {
+/// Names a row for who does not see it.
+fn name_row(response: &Response, selected: bool, name: &str) {
+    response.widget_info(|| WidgetInfo::selected(Role::Row, true, selected, name));
+}
+
+/// The label of a group, and how many rows it has.
+fn group_name_ui(ui: &mut Ui, shown: &ShownGroup) {
+    ui.add_space(shown.depth as f32 * spacing::INDENT);
+    let arrow = if shown.is_open { "⏷" } else { "⏵" };
+    ui.spacing_mut().item_spacing.x = spacing::XS;
+    ui.add(Label::new(RichText::new(arrow).weak()).selectable(false));
+    let count = format!("× {}", grouped(shown.group.rows.len() as u64));
+    let room = (ui.available_width() - 12.0 - count.chars().count() as f32 * 7.0).max(20.0);
+    ui.scope(|ui| {
+        ui.set_max_width(room);
+        ui.add(Label::new(shown.group.label.as_str()).truncate().selectable(false));
+    });
+    ui.add(Label::new(RichText::new(count).weak()).selectable(false));
+}
+
+/// The head of shares: what they are of.
+fn share_header_ui(ui: &mut Ui, of: &TableColumn) {
+    let palette = ThemePalette::for_ui(ui);
+    let text = RichText::new("Share").color(palette.weak_text).size(text_size::SMALL);
+    let hint = format!("{}: part / sum of all rows of the table", of.title);
+    ui.add(Label::new(text).selectable(false)).on_hover_text(hint);
+}
+
+/// A share as a bar and a number.
+fn share_ui(ui: &mut Ui, share: Option<f64>, is_group: bool) {
+    let Some(share) = share else { return };
+    let palette = ThemePalette::for_ui(ui);
+    let room = ui.available_rect_before_wrap();
+    let length = (room.width() - SHARE_NUMBER).max(0.0) * share.clamp(0.0, 1.0) as f32;
+    let size = vec2(length.max(1.0), ROW_HEIGHT - 14.0);
+    let corner = egui::pos2(room.left(), room.center().y - size.y / 2.0);
+    let colour = if is_group { palette.accent } else { palette.outline };
+    ui.painter().rect_filled(Rect::from_min_size(corner, size), CornerRadius::same(2), colour);
+    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+        ui.add(Label::new(percent(share)).selectable(false));
+    });
+}
+
+/// A cell with the text that it has here; of a number with fewer figures than it has, all of them are
+/// told where a pointer rests on it, and to who does not see it.
+fn cell_ui(
+    ui: &mut Ui,
+    column: &TableColumn,
+    (cell, text): (&TableCell, RichText),
+    selectable: bool,
+) {
     let (layout, full) = match is_wide(column) {
         true => (Layout::left_to_right(Align::Center), true),
         false => (Layout::right_to_left(Align::Center), false),
@@ -299,9 +470,17 @@ fn cell_ui(ui: &mut Ui, column: &TableColumn, text: RichText, selectable: bool) 
             return;
         }
         let label = Label::new(text.clone()).truncate();
-        // Only text can be too long for its column.
-        let label = if full { label } else { Label::new(text).extend() };
-        ui.add(label.selectable(selectable));
+        // Only words can be too long for their column.
+        let label = if full { label } else { Label::new(text.clone()).extend() };
+        let response = ui.add(label.selectable(selectable));
+        if cell.is_name() {
+            return;
+        }
+        let exact = cell.exact();
+        if exact != text.text() {
+            let response = response.on_hover_text(&exact);
+            response.widget_info(|| WidgetInfo::labeled(Role::Label, true, &exact));
+        }
     });
 }
 

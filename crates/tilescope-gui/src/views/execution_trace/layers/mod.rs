@@ -54,6 +54,8 @@ pub(super) struct TracePainter<'a> {
     pub shade_balance: bool,
     /// The clock frequency of an IPU.
     pub clock: Hertz,
+    /// Whether the ruler counts time.
+    pub ruler_in_time: bool,
 }
 
 impl TracePainter<'_> {

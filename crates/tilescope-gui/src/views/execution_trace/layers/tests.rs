@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tilescope_fixtures::ReportBuilder;
-use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::units::{CycleRange, Cycles, Hertz, IpuId};
 use tilescope_report::{MarkKind, ProgramKind, Report};
 
 /// The view at 800 x 400 points.
@@ -231,10 +231,15 @@ fn user_marks_measure_the_visible_range() {
 fn ruler_ticks_are_ordered_and_some_are_numbered() {
     let sample = sample();
     let layout = sample.layout(0.0);
-    let ticks = ruler::ticks(&layout);
+    let ticks = ruler::ruler(&layout, None).ticks;
     assert!(ticks.windows(2).all(|pair| pair[0].x < pair[1].x && pair[0].cycle < pair[1].cycle));
-    let numbered: Vec<u64> = ticks.iter().filter(|t| t.numbered).map(|t| t.cycle.0).collect();
+    let numbered: Vec<u64> =
+        ticks.iter().filter(|t| t.label.is_some()).map(|t| t.cycle.0).collect();
     assert!(numbered.len() >= 2 && numbered[0] == 0, "{numbered:?}");
+    let of_time = ruler::ruler(&layout, Some(Hertz(1_000_000_000)));
+    assert_eq!(of_time.title, "Time");
+    let labels: Vec<String> = of_time.ticks.into_iter().filter_map(|tick| tick.label).collect();
+    assert!(labels.len() >= 2 && labels[1].ends_with('s'), "{labels:?}");
     let scene = sample.scene(&layout);
     assert_eq!(scene.marks.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [MarkKind::Run]);
     assert_eq!(layout.mark_row(0), layout.regions.marks);

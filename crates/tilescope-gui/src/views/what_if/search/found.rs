@@ -15,8 +15,7 @@ use tilescope_experiments::point::{Point, PointFigure};
 use tilescope_experiments::results_file::changes_text;
 use tilescope_report::units::{NumberFormat, seconds};
 
-/// Describes the figures of a point: `1.61 us a sample, fullest tile 211 KiB, 4 IPUs`, or the
-/// reason that it has none.
+/// `1.61 µs a sample, fullest tile 211 KiB, 4 IPUs`, or why a point has no figures.
 pub(super) fn figures_words(point: &Point) -> String {
     match point.problem() {
         "" => point.figures_text(),
@@ -40,11 +39,10 @@ pub(super) fn all_changes_words(point: &Point) -> String {
 /// A table of points: the given columns of text, then the results of each point.
 fn points_table(words: Vec<TableColumn>, points: Vec<(Vec<TableCell>, &Point, bool)>) -> DataTable {
     let bytes = |bytes: f64| NumberFormat::default().bytes(bytes as u64);
-    let micros = |time: f64| TableCell::Real(time * 1e6);
     let rate = |time: f64| (1.0 / time) as u64;
     table! { points, |(cells, point, pareto_front)|
         all words => cells;
-        number "Time/sample (us)" => point.seconds_per_sample().map(micros);
+        number "Time/sample" => point.seconds_per_sample().map(TableCell::Seconds);
         text "Time between" => ends(point, "seconds_per_sample", seconds), NINE_OF_TEN;
         number "Samples/s" => point.seconds_per_sample().map(rate);
         bytes "Memory" => point.figures().map(|figures| figures.fullest_tile_bytes),
