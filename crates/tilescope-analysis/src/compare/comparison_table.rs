@@ -79,14 +79,7 @@ impl ComparisonRow {
     pub fn values(&self) -> (Option<TableCell>, Option<TableCell>) {
         let Some(per) = self.per else { return (self.source.clone(), self.target.clone()) };
         let (source, target) = per.of_sides();
-        let value = |side: &Option<TableCell>, divisor: u64| {
-            let number = side.as_ref()?.number()? / divisor as f64;
-            match side {
-                Some(TableCell::Seconds(_)) => Some(TableCell::Seconds(number)),
-                _ => Some(TableCell::Real(number)),
-            }
-        };
-        (value(&self.source, source), value(&self.target, target))
+        (divided(&self.source, source), divided(&self.target, target))
     }
 
     /// Target minus source as a number; a missing side counts as zero. `None` for text.
@@ -223,8 +216,11 @@ fn number(side: &Option<TableCell>) -> Option<f64> {
 }
 
 fn divided(side: &Option<TableCell>, divisor: u64) -> Option<TableCell> {
-    let number = side.as_ref()?.number()?;
-    Some(TableCell::Real(number / divisor as f64))
+    let number = side.as_ref()?.number()? / divisor as f64;
+    match side {
+        Some(TableCell::Seconds(_)) => Some(TableCell::Seconds(number)),
+        _ => Some(TableCell::Real(number)),
+    }
 }
 
 fn whole(side: &Option<TableCell>) -> Option<i128> {
