@@ -189,8 +189,8 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// Number of contiguous elements around channels in groups of one: the row of the innermost
-    /// other dimension on a tile, if it divides that dimension (poplibs `VarStructure.cpp`
+    /// Number of contiguous elements around channels in groups of one: the greatest common divisor
+    /// of the innermost other dimension and its part on a tile (poplibs `VarStructure.cpp`
     /// detectInnermostGrouping). `None` if there is no such dimension.
     fn around_channels(&self, operand: ConvOperand) -> Option<u64> {
         let padded = &self.layout.padded;
@@ -300,9 +300,9 @@ impl ConvPassLowering<'_> {
         ))
     }
 
-    /// Moves the operands marked in `moved` into the plan's layout, with `shares` on each tile.
-    /// Pieces of ragged channels are copied on the tile, for operands that are not moved by all
-    /// users.
+    /// Moves the operands marked in `moved` into the plan's layout, with `shares` on each tile, and
+    /// copies their ragged pieces there. Pieces of the other operands are counted for the copies of
+    /// their users.
     fn move_to_plan_layout(
         &mut self,
         operands: &ConvPassOperands,
