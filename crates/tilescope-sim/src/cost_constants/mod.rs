@@ -244,16 +244,18 @@ static CALIBRATION: OnceLock<ProcessCalibration> = OnceLock::new();
 /// [`ConstantError::OtherCalibration`] if the process uses another calibration, and
 /// [`ConstantError::InUse`] if one of the constants was read before.
 pub(crate) fn calibrate(constants: &[(&'static CostConstant, f64)]) -> Result<(), ConstantError> {
-    let asked = || constants.iter().map(|(constant, value)| (constant.name, *value));
+    let requested: Vec<(&'static str, f64)> =
+        constants.iter().map(|(constant, value)| (constant.name, *value)).collect();
     let (known, in_use) = CALIBRATION.get_or_init(|| {
-        let refused = |(constant, value): &(&'static CostConstant, f64)| {
-            let refused = constant.current.set(*value).is_err() && constant.get() != *value;
-            refused.then_some(constant.name)
-        };
-        (asked().collect(), constants.iter().find_map(refused))
+        let in_use = constants.iter().find(|(constant, value)| {
+            constant.current.set(*value).is_err() && constant.get() != *value
+        });
+        (requested.clone(), in_use.map(|(constant, _)| constant.name))
     });
+    if requested != *known {
+        return Err(ConstantError::OtherCalibration);
+    }
     match in_use {
-        _ if !asked().eq(known.iter().copied()) => Err(ConstantError::OtherCalibration),
         Some(name) => Err(ConstantError::InUse(name)),
         None => Ok(()),
     }

@@ -57,10 +57,11 @@ impl MatVecDotProducts {
     /// Range of vertices on each tile, distributed evenly.
     fn dealt(&self, vertices: u64) -> impl Iterator<Item = (TileId, std::ops::Range<u64>)> {
         let tiles = u64::from(self.tiles);
-        let start = move |tile: TileId| vertices.share_rounded_up(tile.0.into(), tiles);
-        TileRange::first_tiles(self.tiles)
-            .iter()
-            .map(move |tile| (tile, start(tile)..start(tile + 1)))
+        TileRange::first_tiles(self.tiles).iter().map(move |tile| {
+            let start = vertices.share_rounded_up(tile.0.into(), tiles);
+            let end = vertices.share_rounded_up((tile + 1).0.into(), tiles);
+            (tile, start..end)
+        })
     }
 
     /// Computes a value for each tile from its range of vertices.
@@ -70,6 +71,41 @@ impl MatVecDotProducts {
         value: impl Fn(std::ops::Range<u64>) -> T,
     ) -> TileRuns<T> {
         tile_runs::per_tile(self.dealt(vertices).map(|(tile, range)| (tile, value(range))))
+    }
+
+    /// Number of vertices on each tile.
+    fn vertex_counts(&self, vertices: u64) -> TileRuns<u64> {
+        self.per_tile(vertices, |range| range.end - range.start)
+    }
+
+    /// Segments of a range of vertices. Vertices of one segment of all rows precede those of the
+    /// next.
+    fn segments_of(&self, range: &std::ops::Range<u64>) -> std::ops::RangeInclusive<u64> {
+        range.start / self.rows..=range.end.saturating_sub(1) / self.rows
+    }
+
+    /// Number of columns of a segment.
+    fn segment_length(&self, segment: u64, segments: u64) -> u64 {
+        (segment + 1) * self.columns / segments - segment * self.columns / segments
+    }
+
+    /// Number of matrix values that a range of vertices multiplies.
+    fn matrix_values(&self, range: &std::ops::Range<u64>, segments: u64) -> u64 {
+        let mut values = 0;
+        for segment in self.segments_of(range) {
+            let first = (segment * self.rows).max(range.start);
+            let end = ((segment + 1) * self.rows).min(range.end);
+            values += end.saturating_sub(first) * self.segment_length(segment, segments);
+        }
+        values
+    }
+
+    /// Number of vector values that a range of vertices multiplies.
+    fn vector_values(&self, range: &std::ops::Range<u64>, segments: u64) -> u64 {
+        if range.is_empty() {
+            return 0;
+        }
+        self.segments_of(range).map(|segment| self.segment_length(segment, segments)).sum()
     }
 
     /// Layout of the result.
@@ -88,31 +124,13 @@ impl MatVecDotProducts {
     ) -> OperationWork {
         let segments = self.segments(speed);
         let products = self.rows * segments;
-        let length = |segment: u64| {
-            let end = |segment: u64| segment * self.columns / segments;
-            end(segment + 1) - end(segment)
-        };
-        // Vertices of one segment of all rows precede those of the next.
-        let crossed = |range: &std::ops::Range<u64>| {
-            range.start / self.rows..=range.end.saturating_sub(1) / self.rows
-        };
-        let values = |range: std::ops::Range<u64>| -> u64 {
-            let rows_of = |segment: u64| {
-                let first = (segment * self.rows).max(range.start);
-                let end = ((segment + 1) * self.rows).min(range.end);
-                end.saturating_sub(first)
-            };
-            crossed(&range).map(|segment| rows_of(segment) * length(segment)).sum()
-        };
-        let needed = |range: std::ops::Range<u64>| -> u64 {
-            if range.is_empty() { 0 } else { crossed(&range).map(length).sum() }
-        };
-        let placed = self.per_tile(products, |range| values(range) * FLOAT_BYTES);
-        let parts = self.per_tile(products, |range| needed(range) * FLOAT_BYTES);
+        let placed =
+            self.per_tile(products, |range| self.matrix_values(&range, segments) * FLOAT_BYTES);
+        let parts =
+            self.per_tile(products, |range| self.vector_values(&range, segments) * FLOAT_BYTES);
         let partials = self.per_tile(products, |range| (range.end - range.start) * FLOAT_BYTES);
         let gathered =
             self.per_tile(self.rows, |rows| (rows.end - rows.start) * segments * FLOAT_BYTES);
-        let count = |vertices: u64| self.per_tile(vertices, |range| range.end - range.start);
         let tiles = self.tiles;
         let mut work = OperationWork::default();
         work.push_some(exchange::relayout("matrix", matrix, &placed, true, tiles, speed));
@@ -126,11 +144,13 @@ impl MatVecDotProducts {
             speed,
         ));
         let longest = self.columns.div_ceil(segments);
-        work.push(vertices("mulCS", "DotProductVertex", count(products), longest));
+        let counts = self.vertex_counts(products);
+        work.push(vertices("mulCS", "DotProductVertex", counts, longest));
         let multiplied = work.phases().len();
         let messages = TileMessages { received: segments, sent: 1 };
         work.push_some(exchange::phase("reduceCS", &gathered, &partials, messages, tiles, speed));
-        work.push(vertices("reduceCS", "ReduceVertex", count(self.rows), segments));
+        let counts = self.vertex_counts(self.rows);
+        work.push(vertices("reduceCS", "ReduceVertex", counts, segments));
         let end = work.phases().len();
         let temporary = TemporaryVariable::anywhere;
         work.temporaries = vec![

@@ -117,6 +117,12 @@ impl StencilField {
         if rows.0 * rows.1 <= columns.0 * columns.1 { rows } else { columns }
     }
 
+    /// Number of stripes of a rectangle.
+    fn stripe_count(height: u64, width: u64) -> u64 {
+        let (rows, columns) = Self::stripe(height, width);
+        height.div_ceil(rows) * width.div_ceil(columns)
+    }
+
     /// Number of result vectors that a worker computes in a stripe.
     fn vectors(&self, (height, width): (u64, u64)) -> u64 {
         height * (width * self.channels).div_ceil(vector_width(self.dtype))
@@ -125,19 +131,15 @@ impl StencilField {
     /// Returns the grid with the least work for the busiest worker, and among equals the one with
     /// the shortest halo.
     fn grid(&self, tiles: u64) -> StencilGrid {
-        let cut = |size: u64, most: u64| size.div_ceil(most.max(1)).max(1);
-        let cost = |rows: u64| {
-            let (height, width) =
-                (cut(self.height, rows), cut(self.width, (tiles / rows).min(self.width)));
+        let candidates = 1..=tiles.min(self.height);
+        let cheapest = candidates.min_by_key(|&rows| {
+            let height = largest_part(self.height, rows);
+            let width = largest_part(self.width, (tiles / rows).min(self.width));
             (self.vectors(Self::stripe(height, width)), height + width)
-        };
-        let rows = (1..=tiles.min(self.height)).min_by_key(|rows| cost(*rows)).unwrap_or(1);
-        let sizes = |size: u64, most: u64| {
-            let bounds = SplitBounds { grain: 1, most: most.min(size), least: 1 };
-            split_regions::split_evenly(size, bounds).map(|part| part.end - part.start).collect()
-        };
-        let heights = sizes(self.height, rows);
-        let widths = sizes(self.width, tiles / rows);
+        });
+        let rows = cheapest.unwrap_or(1);
+        let heights = part_sizes(self.height, rows);
+        let widths = part_sizes(self.width, tiles / rows);
         StencilGrid { heights, widths, above: false, below: false }
     }
 
@@ -168,18 +170,15 @@ impl StencilField {
         speed: BytesPerCycle,
     ) -> OperationWork {
         let mut grid = self.grid(u64::from(tiles));
-        (grid.above, grid.below) = (received.above.is_some(), received.below.is_some());
+        grid.above = received.above.is_some();
+        grid.below = received.below.is_some();
         let cell = self.cell_bytes();
         let halo = grid.halo(neighbours, cell);
-        let stripes = |height: u64, width: u64| {
-            let (rows, columns) = Self::stripe(height, width);
-            height.div_ceil(rows) * width.div_ceil(columns)
-        };
-        let workers = grid.per_tile(|height, width, _| stripes(height, width));
+        let workers = grid.per_tile(|height, width, _| Self::stripe_count(height, width));
         let stitched = grid.per_tile(|height, width, _| {
             let (rows, columns) = Self::stripe(height, width);
             // With a halo of one cell on all sides, also between neighbouring stripes of the tile.
-            stripes(height, width) * (rows + 2) * (columns + 2) * cell
+            Self::stripe_count(height, width) * (rows + 2) * (columns + 2) * cell
         });
         let each = neighbours.vector_instructions(self.dtype, self.channels);
         let busy = grid.per_tile(|height, width, _| {
@@ -192,17 +191,13 @@ impl StencilField {
         // A row of a stripe consists of its own part and one piece from either side.
         let copied = grid.per_tile(|height, width, _| {
             let (rows, columns) = Self::stripe(height, width);
-            let pieces = stripes(height, width) * (rows + 2) * 3;
-            self.copied(stripes(height, width) * (rows + 2) * (columns + 2) * cell, pieces)
+            let rows_with_halo = Self::stripe_count(height, width) * (rows + 2);
+            self.copied(rows_with_halo * (columns + 2) * cell, rows_with_halo * 3)
         });
         let around = TileMessages::each_way(neighbours.points() - 1);
-        let copy = |name: &str, cycles: TileRuns<Cycles>| {
-            let kind = "poplar_rt::DstStridedCopy64BitMultiAccess".to_string();
-            vertices(name, kind, &cycles.map(|_| WORKERS), cycles)
-        };
         let mut work = OperationWork::default();
         if !gathered.total().is_zero() {
-            work.push(copy("Halo/PreArrange", gathered));
+            work.push(copies("Halo/PreArrange", gathered));
         }
         let rows = [&received.above, &received.below].into_iter().flatten();
         let sent = rows.fold(self.inner_halo(neighbours, tiles), |sent, row| {
@@ -210,7 +205,7 @@ impl StencilField {
         });
         work.push_some(exchange::phase("Halo", &halo, &sent, around, tiles, speed));
         let arrived = work.phases().len();
-        work.push(copy("Halo/OnTileCopy", copied));
+        work.push(copies("Halo/OnTileCopy", copied));
         let codelet = format!("Stencil<{},{}>", neighbours.points(), self.dtype.poplar_name());
         work.push(vertices("Sweep", codelet, &workers, busy));
         work.temporaries = vec![TemporaryVariable::anywhere(
@@ -278,19 +273,40 @@ impl StencilGrid {
         &self,
         value: impl Fn(u64, u64, GridNeighbourCounts) -> T,
     ) -> TileRuns<T> {
-        let beside = |at: usize, count: usize| u64::from(at > 0) + u64::from(at + 1 < count);
-        let rows = self.heights.iter().enumerate().flat_map(|(row, height)| {
+        let mut values = Vec::new();
+        for (row, height) in self.heights.iter().enumerate() {
             let last = row + 1 == self.heights.len();
             let outside = u64::from(self.above && row == 0) + u64::from(self.below && last);
-            let vertical = beside(row, self.heights.len()) + outside;
-            self.widths.iter().enumerate().map(move |(column, width)| {
-                let horizontal = beside(column, self.widths.len());
-                (*height, *width, GridNeighbourCounts { vertical, horizontal })
-            })
-        });
-        let values = rows.map(|(height, width, beside)| value(height, width, beside));
+            let vertical = neighbours_of(row, self.heights.len()) + outside;
+            for (column, width) in self.widths.iter().enumerate() {
+                let horizontal = neighbours_of(column, self.widths.len());
+                values.push(value(*height, *width, GridNeighbourCounts { vertical, horizontal }));
+            }
+        }
         tile_runs::per_tile(TileId(0).onwards().zip(values))
     }
+}
+
+/// Number of neighbours of element `at` in a row of `count`.
+fn neighbours_of(at: usize, count: usize) -> u64 {
+    u64::from(at > 0) + u64::from(at + 1 < count)
+}
+
+/// Size of the largest of up to `most` parts of `size`.
+fn largest_part(size: u64, most: u64) -> u64 {
+    size.div_ceil(most.max(1)).max(1)
+}
+
+/// Sizes of up to `most` even parts of `size`.
+fn part_sizes(size: u64, most: u64) -> Vec<u64> {
+    let bounds = SplitBounds { grain: 1, most: most.min(size), least: 1 };
+    split_regions::split_evenly(size, bounds).map(|part| part.end - part.start).collect()
+}
+
+/// Compute set of copies by all workers of each tile with cycles.
+fn copies(name: &str, cycles: TileRuns<Cycles>) -> WorkPhase {
+    let kind = "poplar_rt::DstStridedCopy64BitMultiAccess".to_string();
+    vertices(name, kind, &cycles.map(|_| WORKERS), cycles)
 }
 
 /// Compute set with `count` equal vertices on each tile and the given cycles.

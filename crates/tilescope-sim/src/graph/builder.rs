@@ -70,7 +70,8 @@ impl GraphBuilder {
 
     /// Assigns the nodes and tensors that follow to this pass and block.
     pub(super) fn set_pass_and_block(&mut self, pass: TrainingPass, block: BlockId) {
-        (self.pass, self.block) = (pass, block);
+        self.pass = pass;
+        self.block = block;
     }
 
     /// Assigns blocks to stages.
@@ -96,7 +97,8 @@ impl GraphBuilder {
     /// Sets the origin of the nodes that follow: the operator and version of a node of a file, such
     /// as `Conv@11`, and the options that the model sets for it.
     pub(crate) fn set_origin(&mut self, source: Option<Arc<str>>, options: NodeOptions) {
-        (self.source, self.options) = (source, options);
+        self.source = source;
+        self.options = options;
     }
 
     /// Sets the part of the micro-batch that the nodes that follow work on.

@@ -69,11 +69,10 @@ impl ModelGraph {
     /// Returns true if an operation reads an input by windows of rows and the input has enough rows
     /// for `shards` IPUs.
     pub(crate) fn has_rows_for(&self, shards: u32) -> bool {
-        let is_shared = |(tensor, axis): (&Tensor, Option<usize>)| {
+        self.tensors.iter().zip(self.field_axes()).any(|(tensor, axis)| {
             let rows = axis.and_then(|axis| tensor.ty.shape.get(axis));
             tensor.role == TensorRole::Input && rows.is_some_and(|rows| *rows >= u64::from(shards))
-        };
-        self.tensors.iter().zip(self.field_axes()).any(is_shared)
+        })
     }
 
     /// For each tensor, the axis of its rows if an operation reads it by windows of rows.
@@ -122,9 +121,10 @@ impl ModelGraph {
         for (of_graph, is_loss) in [(&self.outputs, false), (&self.losses, true)] {
             for tensor in of_graph {
                 for part in splitter.all_of(*tensor)? {
-                    match is_loss {
-                        true => splitter.builder.loss(part),
-                        false => splitter.builder.output(part),
+                    if is_loss {
+                        splitter.builder.loss(part);
+                    } else {
+                        splitter.builder.output(part);
                     }
                 }
             }
@@ -187,14 +187,15 @@ impl<'a> RowSplitter<'a> {
     /// Rows of each IPU, as even as possible. `None` if there are fewer rows than IPUs.
     fn even_rows(&self, rows: u64) -> Option<Vec<Range<u64>>> {
         let shards = self.shards as u64;
-        let part = |shard: u64| shard * rows / shards..(shard + 1) * rows / shards;
-        (rows >= shards).then(|| (0..shards).map(part).collect())
+        if rows < shards {
+            return None;
+        }
+        Some((0..shards).map(|shard| shard * rows / shards..(shard + 1) * rows / shards).collect())
     }
 
     fn add_node(&mut self, node: &'a GraphNode) -> Result<(), GraphError> {
         self.builder.set_origin(node.source.clone(), node.options);
-        let is_copy = |of: &TensorId| matches!(self.placed[of].0, RowPlacement::Copies);
-        if node.inputs.iter().all(is_copy) {
+        if node.inputs.iter().all(|input| matches!(self.placed[input].0, RowPlacement::Copies)) {
             // Each IPU that reads the result computes it itself.
             let copies = node.outputs.iter().map(|output| (*output, (RowPlacement::Copies, 0)));
             self.placed.extend(copies);
@@ -350,12 +351,16 @@ impl<'a> RowSplitter<'a> {
     /// Returns the step in which a node can run by rows: after its operands, and after the exchange
     /// that follows them if others need them.
     fn step_behind(&self, node: &GraphNode, needs_halo: bool) -> usize {
-        let behind = |input: &TensorId| match &self.placed[input] {
-            (RowPlacement::Split { .. }, step) => step + usize::from(needs_halo),
-            (RowPlacement::Whole(_), step) => step + 1,
-            (RowPlacement::Copies, _) => 0,
-        };
-        node.inputs.iter().map(behind).max().unwrap_or(0)
+        let mut earliest = 0;
+        for input in &node.inputs {
+            let after_input = match &self.placed[input] {
+                (RowPlacement::Split { .. }, step) => step + usize::from(needs_halo),
+                (RowPlacement::Whole(_), step) => step + 1,
+                (RowPlacement::Copies, _) => 0,
+            };
+            earliest = earliest.max(after_input);
+        }
+        earliest
     }
 
     /// Copies the rows that each IPU needs from others at the sending IPU, all of them before any
@@ -454,11 +459,12 @@ impl<'a> RowSplitter<'a> {
                 continue;
             }
             read.own = Some(read.pieces.len());
-            let all = rows == (0..part.rows.end - part.rows.start);
-            read.pieces.push(match all {
-                true => part.tensor,
-                false => self.slice(reads, part.tensor, reads.axis, rows)?,
-            });
+            let piece = if rows == (0..part.rows.end - part.rows.start) {
+                part.tensor
+            } else {
+                self.slice(reads, part.tensor, reads.axis, rows)?
+            };
+            read.pieces.push(piece);
         }
         Ok(read)
     }
@@ -484,11 +490,13 @@ impl<'a> RowSplitter<'a> {
         id: TensorId,
         tensor: TensorId,
     ) -> Result<TensorId, GraphError> {
-        let rank = |of: &TensorId| self.graph.tensor(*of).ty.shape.len();
-        let largest = reads.node.inputs.iter().map(rank).max().unwrap_or(0);
+        let shape = &self.graph.tensor(id).ty.shape;
+        let inputs = reads.node.inputs.iter();
+        let largest_rank =
+            inputs.map(|input| self.graph.tensor(*input).ty.shape.len()).max().unwrap_or(0);
         // Operands with fewer axes are broadcast along the first axes of the result.
-        let axis = (reads.axis + rank(&id)).checked_sub(largest);
-        let rows = axis.and_then(|axis| self.graph.tensor(id).ty.shape.get(axis).copied());
+        let axis = (reads.axis + shape.len()).checked_sub(largest_rank);
+        let rows = axis.and_then(|axis| shape.get(axis).copied());
         match axis.zip(rows) {
             Some((axis, rows)) if window.is_pointwise() && rows == reads.in_rows && rows > 1 => {
                 self.slice(reads, tensor, axis, reads.needed.clone())
@@ -529,11 +537,11 @@ impl<'a> RowSplitter<'a> {
             let operator = Arc::clone(&over.results);
             made.push(self.builder.add(&name, operator, &operands)?);
         }
-        let of_rows = |(part, made): (&RowPart, &Vec<TensorId>)| RowPart {
-            tensor: made[0],
-            rows: part.rows.clone(),
-        };
-        let parts = parts.iter().zip(&made).map(of_rows).collect();
+        let parts = parts
+            .iter()
+            .zip(&made)
+            .map(|(part, made)| RowPart { tensor: made[0], rows: part.rows.clone() })
+            .collect();
         let split = RowPlacement::Split { axis: over.axis, parts };
         self.placed.insert(node.outputs[0], (split, step));
         // Every IPU has computed the same values from the sums.
@@ -557,10 +565,13 @@ impl<'a> RowSplitter<'a> {
         let all = (0..steps).flat_map(|step| (0..shards).map(move |shard| block_name(step, shard)));
         graph.blocks = all.collect();
         graph.row_shards = shards;
-        let on_all = |id: TensorId| (0..shards).all(|shard| copies.contains_key(&(id, shard)));
-        let shared = copies.iter().filter(|((id, _), _)| on_all(*id)).map(|(_, copy)| *copy);
-        let weights: BTreeSet<TensorId> =
-            shared.filter(|copy| graph.tensor(*copy).role == TensorRole::Parameter).collect();
+        let mut weights = BTreeSet::new();
+        for ((id, _), copy) in &copies {
+            let on_all_ipus = (0..shards).all(|shard| copies.contains_key(&(*id, shard)));
+            if on_all_ipus && graph.tensor(*copy).role == TensorRole::Parameter {
+                weights.insert(*copy);
+            }
+        }
         debug_assert!(weights.len().is_multiple_of(shards), "each IPU has a copy of each");
         graph.copied_weights = weights;
         graph
@@ -594,7 +605,7 @@ impl RowPart {
     fn rows_within(&self, needed: &Range<u64>) -> Option<Range<u64>> {
         let start = self.rows.start.max(needed.start);
         let end = self.rows.end.min(needed.end);
-        (start < end).then(|| start - self.rows.start..end - self.rows.start)
+        if start < end { Some(start - self.rows.start..end - self.rows.start) } else { None }
     }
 }
 

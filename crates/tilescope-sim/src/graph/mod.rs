@@ -218,10 +218,12 @@ impl ModelGraph {
 
     /// Extent of one node, which selects its error band.
     pub(crate) fn node_extent(&self, node: &GraphNode) -> OperationExtent {
-        let elements = |tensors: &[TensorId]| -> Vec<u64> {
-            tensors.iter().map(|id| self.tensor(*id).ty.elements().0).collect()
-        };
-        let operands = elements(&node.inputs);
-        OperationExtent::new(&operands, &elements(&node.outputs), self.node_flops(node))
+        let operands = self.element_counts(&node.inputs);
+        let results = self.element_counts(&node.outputs);
+        OperationExtent::new(&operands, &results, self.node_flops(node))
+    }
+
+    fn element_counts(&self, tensors: &[TensorId]) -> Vec<u64> {
+        tensors.iter().map(|id| self.tensor(*id).ty.elements().0).collect()
     }
 }

@@ -44,8 +44,11 @@ impl ModelGraph {
             if ends_here && !is_loss {
                 begin(&mut builder, node, &losses, &mut gradients);
             }
-            let scaling = (is_loss && training.loss_scaling != 1.0)
-                .then_some(ScaleOp::by(training.loss_scaling));
+            let scaling = if is_loss && training.loss_scaling != 1.0 {
+                Some(ScaleOp::by(training.loss_scaling))
+            } else {
+                None
+            };
             if !is_loss && add_in_place(&mut builder, node, &mut gradients)? {
                 continue;
             }
@@ -75,8 +78,8 @@ impl ModelGraph {
     /// For each tensor, true if it depends on a parameter. Other gradients, such as that of a mask
     /// computed from the input, are not needed.
     fn tensors_requiring_gradient(&self) -> Vec<bool> {
-        let is_parameter = |tensor: &Tensor| tensor.role == TensorRole::Parameter;
-        let mut trained: Vec<bool> = self.tensors.iter().map(is_parameter).collect();
+        let mut trained: Vec<bool> =
+            self.tensors.iter().map(|tensor| tensor.role == TensorRole::Parameter).collect();
         for node in &self.nodes {
             if node.inputs.iter().any(|input| trained[input.0]) {
                 for output in &node.outputs {
@@ -233,8 +236,7 @@ fn block_of_sum(
         // The backward pass visits the blocks in reverse.
         return if beside { graph.tensor(of).block } else { first.min(block) };
     }
-    let ipu = |block: BlockId| block.0 % graph.row_shards;
-    if ipu(first) == ipu(second) {
+    if first.0 % graph.row_shards == second.0 % graph.row_shards {
         // The backward pass visits the steps in reverse.
         first.min(second)
     } else {

@@ -85,10 +85,9 @@ fn reached_views(graph: &ModelGraph, is_source: impl Fn(TensorId) -> bool) -> Ve
             continue;
         }
         let types = graph.types(&node.inputs);
-        let lies_like = |(place, input): (usize, &TensorId)| {
+        reached[output.0] = node.inputs.iter().enumerate().any(|(place, input)| {
             reached[input.0] && node.operator.unwinding(&types, place) != Unwinding::DeadEnd
-        };
-        reached[output.0] = node.inputs.iter().enumerate().any(lies_like);
+        });
     }
     reached
 }

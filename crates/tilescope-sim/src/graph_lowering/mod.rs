@@ -41,6 +41,24 @@ pub struct WorthPadding {
     pub padded: Cycles,
 }
 
+impl WorthPadding {
+    /// Returns the cycles of a planned operation that is short of memory, if padding its sizes is
+    /// worth it.
+    fn of_node(context: &LoweringContext, node: &GraphNode) -> Option<Self> {
+        let operands = node.operands();
+        let operator = &node.operator;
+        let given = operator.planned_cost(context, &operands, PlannedSizes::AsTheyAre)?;
+        if given.short_of_memory == 0 {
+            return None;
+        }
+        let padded = operator.planned_cost(context, &operands, PlannedSizes::WholeGrains)?.cycles;
+        if given.cycles <= WORTH_PADDING * padded {
+            return None;
+        }
+        Some(Self { operation: node.name.clone(), cycles: given.cycles, padded })
+    }
+}
+
 /// Everything that the lowering of an operation depends on.
 #[derive(PartialEq, Eq, Hash)]
 struct LoweringCacheKey {
@@ -53,12 +71,12 @@ struct LoweringCacheKey {
 
 impl LoweringCacheKey {
     fn new(node: &GraphNode, context: &LoweringContext) -> Self {
-        let operand = |tensor| {
+        let mut operands = Vec::new();
+        for tensor in node.operands().all() {
             let layout = context.layout_number(tensor);
             let kind = [context.dies(tensor), context.is_weight(tensor)];
-            (context.tensor_type(tensor).clone(), layout, kind)
-        };
-        let operands = node.operands().all().map(operand).collect();
+            operands.push((context.tensor_type(tensor).clone(), layout, kind));
+        }
         let operator = OperatorKey::new(&node.operator);
         let planning = context.planning_of(&node.operands());
         Self { operator, planning, operands }
@@ -138,26 +156,14 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
     pub fn worth_padding(&self) -> Vec<WorthPadding> {
         let context: &LoweringContext = self.context;
         let PlannedNodes { different, .. } = PlannedNodes::of(self.graph, context);
-        let worth = |node: &&GraphNode| {
-            let operands = node.operands();
-            let cost = |sizes| node.operator.planned_cost(context, &operands, sizes);
-            let given = cost(PlannedSizes::AsTheyAre).filter(|cost| cost.short_of_memory > 0)?;
-            let padded = cost(PlannedSizes::WholeGrains)?.cycles;
-            (given.cycles > WORTH_PADDING * padded).then(|| WorthPadding {
-                operation: node.name.clone(),
-                cycles: given.cycles,
-                padded,
-            })
-        };
-        different.par_iter().filter_map(worth).collect()
+        different.par_iter().filter_map(|node| WorthPadding::of_node(context, node)).collect()
     }
 
     /// Returns true if a linear layer is computed in serial parts.
     pub fn serializes_a_layer(&self) -> bool {
         let PlannedNodes { different, .. } = PlannedNodes::of(self.graph, self.context);
         let context: &LoweringContext = self.context;
-        let parts = |node: &&GraphNode| node.operator.serial_parts(context, &node.operands());
-        different.iter().any(|node| parts(node) > 1)
+        different.iter().any(|node| node.operator.serial_parts(context, &node.operands()) > 1)
     }
 
     /// Lowers one operation of the graph, or returns the result of an equal one.

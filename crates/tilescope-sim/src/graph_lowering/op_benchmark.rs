@@ -17,12 +17,12 @@ use crate::poplar::tile_runs;
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhaseKind,
 };
-use crate::shape::{TensorId, TensorRole};
+use crate::shape::{Tensor, TensorId, TensorRole};
 use crate::targets::Chip;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, TileRange, TileRuns};
-use tilescope_report::{MemoryCategory, TargetKind, TileMemory};
+use tilescope_report::{MemoryCategory, TargetKind};
 
 /// Cost of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,41 +174,46 @@ impl<'a> OpBenchmarkLiveness<'a> {
     }
 
     fn operands(self, lowering: &mut LoweringContext) -> Vec<OpBenchmarkTensor> {
-        let kept = |tensor: TensorId| self.graph.tensor(tensor).role != TensorRole::Activation;
         let outputs = self.graph.outputs.iter().map(|output| self.owners[output.0]);
         let outputs: BTreeSet<TensorId> = outputs.collect();
-        let operand = |(tensor, live): (TensorId, Range<usize>)| OpBenchmarkTensor {
-            bytes: lowering
-                .layout_or_linear(tensor)
-                .bytes(self.graph.tensor(tensor).ty.dtype.bytes()),
-            place: self.places.get(&tensor).copied().unwrap_or_default(),
-            live: (!kept(tensor) && !outputs.contains(&tensor)).then_some(live),
-        };
-        self.live.into_iter().map(operand).collect()
+        let mut found = Vec::new();
+        for (tensor, live) in self.live {
+            let Tensor { ty, role, .. } = self.graph.tensor(tensor);
+            let always = *role != TensorRole::Activation || outputs.contains(&tensor);
+            found.push(OpBenchmarkTensor {
+                bytes: lowering.layout_or_linear(tensor).bytes(ty.dtype.bytes()),
+                place: self.places.get(&tensor).copied().unwrap_or_default(),
+                live: if always { None } else { Some(live) },
+            });
+        }
+        found
     }
 }
 
 /// Returns the costs of a program.
 pub(crate) fn cost(chip: &Chip, program: &OpBenchmarkProgram) -> OpBenchmarkCost {
     let memory = allocate(chip, &variables(chip, program), program.tiles).memory;
-    let sum = |bytes: fn(&TileMemory) -> Bytes| memory.map(bytes).total();
+    let always_live = memory.map(|tile| tile.always_live).total();
+    let not_always_live = memory.map(|tile| tile.peak_not_always_live).total();
     OpBenchmarkCost {
         // The tiles wait for the upload, so there is one sync more than the works have exchanges.
         cycles: chip.exchange_start()
             + program.works.iter().map(|work| work.cycles(chip)).sum::<Cycles>(),
-        memory_bytes: sum(|tile| tile.always_live) + sum(|tile| tile.peak_not_always_live),
+        memory_bytes: always_live + not_always_live,
         fullest_tile_bytes: memory.map(|tile| tile.including_gaps).max(),
     }
 }
 
 /// Returns all allocations: tensors, vertices and their code, temporaries.
 fn variables(chip: &Chip, program: &OpBenchmarkProgram) -> Vec<AllocationRequest> {
-    let operand = |operand: &OpBenchmarkTensor| AllocationRequest {
-        memory_constraint: operand.place,
-        lifetime: operand.live.clone().map(lifetime),
-        ..always(operand.bytes.clone())
-    };
-    let mut wanted: Vec<AllocationRequest> = program.tensors.iter().map(operand).collect();
+    let mut wanted = Vec::new();
+    for operand in &program.tensors {
+        wanted.push(AllocationRequest {
+            memory_constraint: operand.place,
+            lifetime: operand.live.clone().map(lifetime),
+            ..always(operand.bytes.clone())
+        });
+    }
     wanted.push(always(TileRuns::uniform(
         TileRange::first_tiles(program.tiles),
         MODEL_TILE_BYTES.bytes(),
@@ -216,12 +221,12 @@ fn variables(chip: &Chip, program: &OpBenchmarkProgram) -> Vec<AllocationRequest
     wanted
         .push(always(TileRuns::uniform(TileRange::first_tiles(1), MODEL_FIRST_TILE_BYTES.bytes())));
     // The compiler creates copies after the vertices of the graph have been counted.
-    let counted = || program.vertices().filter(|vertex| !is_copy_vertex(&vertex.vertex_type));
-    wanted.extend(
-        counted()
-            .map(|vertex| always(vertex.count.map(|count| *count * state_bytes(chip, vertex)))),
-    );
-    wanted.extend(constants(counted()));
+    let counted: Vec<&VertexInstances> =
+        program.vertices().filter(|vertex| !is_copy_vertex(&vertex.vertex_type)).collect();
+    for vertex in &counted {
+        wanted.push(always(vertex.count.map(|count| *count * state_bytes(chip, vertex))));
+    }
+    wanted.extend(constants(counted.into_iter()));
     if program.code {
         wanted.extend(code(program));
         wanted.extend(rearranging_code(program));

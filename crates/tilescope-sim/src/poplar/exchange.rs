@@ -121,8 +121,8 @@ pub(crate) fn gather(
     if received.total().is_zero() || sent.total().is_zero() {
         return None;
     }
-    let count = |tile| messages.get(tile).copied().unwrap_or(1);
-    let traffic = traffic(received, sent, count, 1, tiles);
+    let traffic =
+        traffic(received, sent, |tile| messages.get(tile).copied().unwrap_or(1), 1, tiles);
     let cycles = traffic.map(|tile| {
         // The receiver's exchange program switches to another sender for every message, whereas
         // senders traverse their data in order.

@@ -42,10 +42,10 @@ pub(crate) fn merge_per_tile<T: Copy + Default + PartialEq>(
     b: &TileRuns<T>,
     join: fn(T, T) -> T,
 ) -> TileRuns<T> {
-    let ends = |runs: &TileRuns<T>| -> Vec<TileId> {
-        runs.iter().flat_map(|(tiles, _)| [tiles.first, tiles.end]).collect()
-    };
-    let mut edges = [ends(a), ends(b)].concat();
+    let mut edges = Vec::new();
+    for (tiles, _) in a.iter().chain(b.iter()) {
+        edges.extend([tiles.first, tiles.end]);
+    }
     edges.sort_unstable();
     // Both are constant between adjacent borders, so one sample there is sufficient.
     edges.dedup();

@@ -241,16 +241,18 @@ impl OperationWork {
 
     /// Returns true if both are plain sequences of exchanges and compute sets in the same order.
     fn has_same_phase_kinds(&self, other: &Self) -> bool {
-        let is_exchange = |item: &OperationWorkItem| match item {
-            OperationWorkItem::Phase(phase) => {
-                Some(matches!(phase.kind, WorkPhaseKind::Exchange { .. }))
+        if self.items.len() != other.items.len() {
+            return false;
+        }
+        for items in self.items.iter().zip(&other.items) {
+            let (OperationWorkItem::Phase(one), OperationWorkItem::Phase(other)) = items else {
+                return false;
+            };
+            if std::mem::discriminant(&one.kind) != std::mem::discriminant(&other.kind) {
+                return false;
             }
-            OperationWorkItem::Loop { .. } => None,
-        };
-        self.items.len() == other.items.len()
-            && self.items.iter().zip(&other.items).all(|(one, other)| {
-                is_exchange(one).is_some() && is_exchange(one) == is_exchange(other)
-            })
+        }
+        true
     }
 
     /// Phases in program order, each with the number of times it runs. Loop bodies appear once.
@@ -277,10 +279,16 @@ impl OperationWork {
     /// Cycles including the starts of exchanges and compute sets. Each phase lasts as long as its
     /// slowest tile.
     pub fn cycles(&self, chip: &Chip) -> Cycles {
-        let phase = |kind: &WorkPhaseKind| match kind {
-            WorkPhaseKind::Exchange { cycles, .. } => chip.exchange_start() + cycles.max(),
-            WorkPhaseKind::Compute { cycles, .. } => COMPUTE_START_CYCLES.cycles() + cycles.max(),
-        };
-        self.phases().iter().map(|(work, times)| *times * phase(&work.kind)).sum()
+        let mut sum = Cycles::ZERO;
+        for (phase, times) in self.phases() {
+            let cycles = match &phase.kind {
+                WorkPhaseKind::Exchange { cycles, .. } => chip.exchange_start() + cycles.max(),
+                WorkPhaseKind::Compute { cycles, .. } => {
+                    COMPUTE_START_CYCLES.cycles() + cycles.max()
+                }
+            };
+            sum += times * cycles;
+        }
+        sum
     }
 }

@@ -77,8 +77,9 @@ fn swapped_dim(dim: FieldDim) -> FieldDim {
 }
 
 fn gradient_dim(dim: &FieldDim) -> FieldDim {
-    let (input, kernel, output) =
-        (&dim.input_transform, &dim.kernel_transform, &dim.output_transform);
+    let input = &dim.input_transform;
+    let kernel = &dim.kernel_transform;
+    let output = &dim.output_transform;
     // Each transform becomes its opposite: strides become dilation, truncation becomes padding. The
     // halo is read by outermost inputs through all kernel elements except one.
     let halo = dim.transformed_kernel() - 1;

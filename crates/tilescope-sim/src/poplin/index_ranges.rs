@@ -6,7 +6,7 @@
 //! those of poplibs `ConvUtil.cpp`. Here the ends come from solving
 //! `stride * t + c = 0 (mod dilation)` instead of iterating over outputs.
 
-use super::params::{FieldDim, OperandTransform, dilated_size};
+use super::params::{FieldDim, OperandTransform, OutputTransform, dilated_size};
 use crate::shape::gcd;
 use std::ops::Range;
 
@@ -25,6 +25,13 @@ impl OperandTransform {
     /// Number of zeros before the first element, in transformed order.
     fn leading_padding(&self) -> u64 {
         if self.flip { self.padding_upper } else { self.padding_lower }
+    }
+}
+
+impl OutputTransform {
+    /// Position before the transform of an output that is not padding.
+    fn untransformed_position(&self, output: u64) -> u64 {
+        (output - self.padding_lower) * self.stride + self.truncation_lower
     }
 }
 
@@ -63,8 +70,7 @@ impl FieldDim {
         if first > final_one {
             return NONE;
         }
-        let place = |t: i64| t as u64 + output.padding_lower;
-        place(first)..place(final_one) + 1
+        first as u64 + output.padding_lower..final_one as u64 + output.padding_lower + 1
     }
 
     /// Output positions inside `bounds` that any kernel element of `kernel` contributes to.
@@ -99,8 +105,9 @@ impl FieldDim {
     /// As [`Self::inputs_of`], if positions leave no gaps, so that no iteration is needed. `None`
     /// otherwise.
     fn contiguous_inputs(&self, outputs: &Range<u64>, kernel: &Range<u64>) -> Option<Range<u64>> {
-        let (input, filter, output) =
-            (&self.input_transform, &self.kernel_transform, &self.output_transform);
+        let input = &self.input_transform;
+        let filter = &self.kernel_transform;
+        let output = &self.output_transform;
         let begin = outputs.start.max(output.padding_lower);
         let end = outputs.end.min(self.output().saturating_sub(output.padding_upper));
         if begin >= end || kernel.is_empty() {
@@ -115,13 +122,9 @@ impl FieldDim {
         }
         let first = filter.position(kernel.start, self.kernel)?;
         let last = filter.position(kernel.end - 1, self.kernel)?;
-        let place = |output: u64| {
-            (output - self.output_transform.padding_lower) * self.output_transform.stride
-                + self.output_transform.truncation_lower
-        };
         // Transformed positions, then those of them that contain input.
-        let low = place(begin) + first.min(last);
-        let high = place(end - 1) + first.max(last);
+        let low = output.untransformed_position(begin) + first.min(last);
+        let high = output.untransformed_position(end - 1) + first.max(last);
         let padding = input.leading_padding();
         let count = input.truncated(self.input);
         let low = low.saturating_sub(padding);
@@ -155,11 +158,11 @@ impl FieldDim {
     /// Range of kernel elements that contribute to any output.
     pub(crate) fn used_kernel(&self) -> Range<u64> {
         let everything = 0..self.output();
-        let used = |kernel: &u64| !self.outputs_of_kernel(&everything, *kernel).is_empty();
-        match ((0..self.kernel).find(used), (0..self.kernel).rev().find(used)) {
-            (Some(first), Some(last)) => first..last + 1,
-            _ => NONE,
-        }
+        let mut used = (0..self.kernel)
+            .filter(|kernel| !self.outputs_of_kernel(&everything, *kernel).is_empty());
+        let Some(first) = used.next() else { return NONE };
+        let last = used.next_back().unwrap_or(first);
+        first..last + 1
     }
 
     /// Multiply-accumulates of this dimension: for every kernel element, the number of outputs it
@@ -241,7 +244,6 @@ fn hull(ranges: impl Iterator<Item = Range<u64>>) -> Range<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::poplin::params::OutputTransform;
     use proptest::prelude::*;
     use tilescope_test_tiers::cases;
 

@@ -5,7 +5,7 @@
 //! convolved. The result is truncated, strided and padded. Names and semantics follow poplibs
 //! `ConvParams.hpp`.
 
-use crate::shape::DType;
+use crate::shape::{DType, ShapeDisplay};
 use std::fmt;
 use tilescope_report::units::Elements;
 
@@ -224,13 +224,12 @@ impl FieldDim {
     }
 
     fn validate_fit(&self) -> Result<(), PlanError> {
-        let cut = |lower: u64, upper: u64| lower.saturating_add(upper);
         let input = &self.input_transform;
         let kernel = &self.kernel_transform;
-        if cut(input.truncation_lower, input.truncation_upper) > self.input {
+        if input.truncation_lower.saturating_add(input.truncation_upper) > self.input {
             return Err(PlanError::Invalid { what: "more input is truncated than there is" });
         }
-        if cut(kernel.truncation_lower, kernel.truncation_upper) > self.kernel {
+        if kernel.truncation_lower.saturating_add(kernel.truncation_upper) > self.kernel {
             return Err(PlanError::Invalid { what: "more kernel is truncated than there is" });
         }
         positive("transformed kernel", self.transformed_kernel())?;
@@ -238,7 +237,7 @@ impl FieldDim {
             return Err(PlanError::Invalid { what: "the kernel is larger than the padded input" });
         }
         let output = &self.output_transform;
-        let truncated = cut(output.truncation_lower, output.truncation_upper);
+        let truncated = output.truncation_lower.saturating_add(output.truncation_upper);
         if truncated > self.untransformed_output() {
             return Err(PlanError::Invalid { what: "more output is truncated than there is" });
         }
@@ -341,48 +340,50 @@ impl ConvParams {
 
     /// Returns true if all tensors and the multiply-accumulates are within the documented limits.
     pub(crate) fn within_bounds(&self) -> bool {
-        let field = |size: fn(&FieldDim) -> u64| {
-            self.dims.iter().try_fold(1u64, |product, dim| product.checked_mul(size(dim)))
-        };
-        let bounded = |sizes: &[Option<u64>], limit: u64| {
-            let product = sizes
-                .iter()
-                .try_fold(1u64, |product, size| size.and_then(|size| product.checked_mul(size)));
-            product.is_some_and(|product| product <= limit)
-        };
         let batch = Some(self.batch);
         let groups = Some(self.conv_groups);
         let in_channels = Some(self.in_channels);
         let out_channels = Some(self.out_channels);
-        let input = field(FieldDim::transformed_input);
-        let kernel = field(|dim| dim.kernel);
-        let output = field(FieldDim::output);
+        let input = checked_product(self.dims.iter().map(|dim| Some(dim.transformed_input())));
+        let kernel = checked_product(self.dims.iter().map(|dim| Some(dim.kernel)));
+        let output = checked_product(self.dims.iter().map(|dim| Some(dim.output())));
         // Transforms multiply dimensions into channels, so these are checked again for every
         // candidate.
         self.in_channels.max(self.out_channels) <= MAX_CHANNELS
-            && bounded(&[input, batch, groups, in_channels], MAX_ELEMENTS)
-            && bounded(&[kernel, groups, in_channels, out_channels], MAX_ELEMENTS)
-            && bounded(&[output, batch, groups, out_channels], MAX_ELEMENTS)
-            && bounded(&[output, kernel, batch, groups, in_channels, out_channels], MAX_MACS)
+            && is_within([input, batch, groups, in_channels], MAX_ELEMENTS)
+            && is_within([kernel, groups, in_channels, out_channels], MAX_ELEMENTS)
+            && is_within([output, batch, groups, out_channels], MAX_ELEMENTS)
+            && is_within([output, kernel, batch, groups, in_channels, out_channels], MAX_MACS)
     }
+}
+
+/// Product of sizes, or `None` if one of them is missing or the product overflows.
+fn checked_product(sizes: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
+    let mut product: u64 = 1;
+    for size in sizes {
+        product = product.checked_mul(size?)?;
+    }
+    Some(product)
+}
+
+/// Returns true if the product of sizes does not exceed a limit.
+fn is_within(sizes: impl IntoIterator<Item = Option<u64>>, limit: u64) -> bool {
+    checked_product(sizes).is_some_and(|product| product <= limit)
 }
 
 impl fmt::Display for ConvParams {
     /// Formats the shapes, such as `[4,64,56,56] x [64,64,1,1] -> [4,64,56,56]`.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let shape = |leading: [u64; 2], size: fn(&FieldDim) -> u64| {
-            let sizes = leading.into_iter().chain(self.dims.iter().map(size));
-            sizes.map(|size| size.to_string()).collect::<Vec<_>>().join(",")
-        };
-        let (inputs, outputs) =
-            (self.in_channels * self.conv_groups, self.out_channels * self.conv_groups);
-        write!(
-            f,
-            "[{}] x [{}] -> [{}]",
-            shape([self.batch, inputs], |dim| dim.input),
-            shape([outputs, self.in_channels], |dim| dim.kernel),
-            shape([self.batch, outputs], FieldDim::output),
-        )
+        let mut input = vec![self.batch, self.in_channels * self.conv_groups];
+        let mut kernel = vec![self.out_channels * self.conv_groups, self.in_channels];
+        let mut output = vec![self.batch, self.out_channels * self.conv_groups];
+        for dim in &self.dims {
+            input.push(dim.input);
+            kernel.push(dim.kernel);
+            output.push(dim.output());
+        }
+        let [input, kernel, output] = [&input, &kernel, &output].map(|shape| ShapeDisplay(shape));
+        write!(f, "{input} x {kernel} -> {output}")
     }
 }
 

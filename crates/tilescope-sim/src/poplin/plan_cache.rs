@@ -5,7 +5,7 @@ use super::plan_selection::{plan, plan_convolution, plan_fully_connected};
 use super::planner::{ConvOptions, ConvPlan, ConvTrainingPlans};
 use crate::targets::{Chip, IpuTarget};
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use tilescope_report::units::Hertz;
 
 /// Maximum number of cached plans of a kind, a few kilobytes each. A process that tries
@@ -100,20 +100,24 @@ impl PlanCacheKey {
     }
 }
 
+/// Locks the entries. They are inserted whole, so a thread that panicked cannot have left a partial
+/// plan.
+fn lock<T>(entries: &Mutex<T>) -> MutexGuard<'_, T> {
+    entries.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Returns the entry of `key`. If there is none, `make` creates it outside of the lock.
 fn cached_or_insert<T>(
     entries: &Mutex<HashMap<PlanCacheKey, SharedPlanResult<T>>>,
     key: PlanCacheKey,
     make: impl FnOnce() -> Result<T, PlanError>,
 ) -> SharedPlanResult<T> {
-    // Entries are inserted whole, so a thread that panicked cannot have left a partial plan.
-    let locked = || entries.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(made) = locked().get(&key) {
+    if let Some(made) = lock(entries).get(&key) {
         return made.clone();
     }
     // Plan without the lock: a search takes up to seconds, and other shapes must not wait.
     let made = make().map(Arc::new);
-    let mut entries = locked();
+    let mut entries = lock(entries);
     if entries.len() >= MAX_ENTRIES {
         entries.clear();
     }

@@ -39,17 +39,16 @@ pub(super) fn plan_convolution(
         return planner::plan_convolution(machine, params, options);
     }
     let forward = plan(machine, params, &options.with_pass(ConvPass::TrainingForward))?;
-    let candidates = |params: &ConvParams, pass: ConvPass| {
-        cheapest_plans(machine, params, &options.with_pass(pass), LOWERED_PLANS)
-    };
     let gradient = params.gradient()?;
     // See `planner::plan_convolution`.
     let backward = if gradient == forward.params {
         vec![forward.clone()]
     } else {
-        candidates(&gradient, ConvPass::TrainingBackward)?
+        let options = options.with_pass(ConvPass::TrainingBackward);
+        cheapest_plans(machine, &gradient, &options, LOWERED_PLANS)?
     };
-    let update = candidates(&params.weight_update()?, ConvPass::TrainingWeightUpdate)?;
+    let update_options = options.with_pass(ConvPass::TrainingWeightUpdate);
+    let update = cheapest_plans(machine, &params.weight_update()?, &update_options, LOWERED_PLANS)?;
     let chosen = fastest_passes(machine, [vec![forward], backward, update]);
     chosen
         .map_or_else(|| planner::plan_convolution(machine, params, options), |(plans, _)| Ok(plans))
@@ -154,8 +153,8 @@ mod tests {
     #[test]
     fn selection_by_simulated_cycles_never_takes_more_of_them() {
         let machine = IpuTarget { tiles: 64, ..IpuTarget::all_tiles_of(MK2) };
-        let (estimate, simulated) =
-            (options(PlanSelection::Estimate), options(PlanSelection::Simulated));
+        let estimate = options(PlanSelection::Estimate);
+        let simulated = options(PlanSelection::Simulated);
         let mut faster = 0;
         for (m, k, n) in [(64, 128, 256), (33, 70, 130), (128, 512, 96), (7, 1000, 10)] {
             let params = ConvParams::matmul(DType::Half, 1, m, k, n);

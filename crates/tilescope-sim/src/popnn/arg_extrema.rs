@@ -65,9 +65,9 @@ impl ExtremaRows {
         let least = WORKERS * WORKER_ELEMENTS;
         let each = self.elements().div_ceil(tiles.into()).max(least);
         let used = self.elements().div_ceil(each).max(1);
-        let border = |tile: u64| u128::from(tile) * u128::from(self.elements()) / u128::from(used);
-        let share = |tile| u64::try_from(border(tile + 1) - border(tile)).unwrap_or(u64::MAX);
-        (0..used).map(share).collect()
+        (0..used)
+            .map(|tile| self.elements().share(tile + 1, used) - self.elements().share(tile, used))
+            .collect()
     }
 
     /// Required layout of the operand, with contiguous rows.
@@ -110,7 +110,8 @@ impl ExtremaRows {
             while left > 0 {
                 if column == self.columns {
                     *results_of_rows.entry(results).or_default() += 1;
-                    (column, results) = (0, 0);
+                    column = 0;
+                    results = 0;
                 }
                 let size = left.min(self.columns - column).min(WORKERS * MOST_WORKER_ELEMENTS);
                 let (workers, cycles) = self.gather(size);
@@ -131,14 +132,14 @@ impl ExtremaRows {
     pub(crate) fn lower(self, machine: &IpuTarget, work: &mut OperationWork) -> TileRuns<Elements> {
         let tiles = machine.tiles;
         let (stage, mut rows) = self.first_stage(tiles);
-        let runs = |of: fn(&GatherTile) -> u64| from_last(tiles, stage.iter().map(of));
         let vertex = self.vertex("Gather", self.dtype);
-        let vertices = VertexInstances::of_edges(vertex, runs(|tile| tile.vertices), 3);
+        let counts = from_last(tiles, stage.iter().map(|tile| tile.vertices));
+        let vertices = VertexInstances::of_edges(vertex, counts, 3);
         let cycles = from_last(tiles, stage.iter().map(|tile| tile.cycles));
-        let name = |stage: u64| format!("maxMinArgMaxMin/ReduceClass[{stage}]");
-        work.push(WorkPhase::of_vertices(&name(0), vertices, cycles));
-        let first = runs(|tile| tile.results).map(|count| Elements(*count));
-        let mut held = runs(|tile| tile.results).map(|count| *count * RESULT_BYTES);
+        work.push(WorkPhase::of_vertices(&stage_name(0), vertices, cycles));
+        let results = from_last(tiles, stage.iter().map(|tile| tile.results));
+        let first = results.map(|count| Elements(*count));
+        let mut held = results.map(|count| *count * RESULT_BYTES);
         let mut stage = 1;
         while rows.keys().any(|results| *results > 1) {
             let start = work.phases().len() - 1;
@@ -156,14 +157,16 @@ impl ExtremaRows {
                     );
                 }
             }
-            let made = self.later_stage(machine, work, &name(stage), (&sizes, &held));
+            let made = self.later_stage(machine, work, &stage_name(stage), (&sizes, &held));
             work.temporaries.push(TemporaryVariable::anywhere(
                 format!("maxMinArgMaxMin/Partials[{}]", stage - 1),
                 MemoryCategory::Variable,
                 held,
                 start..work.phases().len(),
             ));
-            (held, rows, stage) = (made, next, stage + 1);
+            held = made;
+            rows = next;
+            stage += 1;
         }
         // One result is left for each row, on the tile that computed it.
         let made = held.map(|bytes| Elements(*bytes / RESULT_BYTES));
@@ -194,14 +197,13 @@ impl ExtremaRows {
             *vertices += 1;
             *bytes += *size * RESULT_BYTES;
         }
-        let numbered = || TileId(0).onwards().zip(&on_tiles);
-        let received = per_tile(numbered().map(|(tile, of)| (tile, of.1)));
+        let received = per_tile(TileId(0).onwards().zip(on_tiles.iter().map(|of| of.1)));
         let messages = TileMessages { received: WORKERS, sent: 1 };
         let speed = machine.exchange_speed();
         let start = work.phases().len();
         work.push_some(exchange::phase(name, &received, held, messages, tiles, speed));
-        let vertices = per_tile(numbered().map(|(tile, of)| (tile, of.0)));
-        let cycles = per_tile(numbered().map(|(tile, of)| (tile, of.2)));
+        let vertices = per_tile(TileId(0).onwards().zip(on_tiles.iter().map(|of| of.0)));
+        let cycles = per_tile(TileId(0).onwards().zip(on_tiles.iter().map(|of| of.2)));
         let vertex = self.vertex("Sparse", self.result_type());
         let made = vertices.map(|count| *count * RESULT_BYTES);
         let instances = VertexInstances::of_edges(vertex, vertices, 4);
@@ -209,6 +211,11 @@ impl ExtremaRows {
         work.push_temporary(&format!("{name}/gathered"), received, start);
         made
     }
+}
+
+/// Debug name of a stage.
+fn stage_name(stage: u64) -> String {
+    format!("maxMinArgMaxMin/ReduceClass[{stage}]")
 }
 
 /// Assigns values to tiles from the last one down.

@@ -126,8 +126,7 @@ impl NonLinearityType {
         let name = self.name();
         let vertex =
             format!("popnn::NonLinearityGradSupervisor<{ty},popnn::NonLinearityType::{name}>");
-        let cycles = |count: &Elements| self.backward_cycles(dtype, *count);
-        phase("NonLinearityGrad", vertex, 3, elements, cycles)
+        phase("NonLinearityGrad", vertex, 3, elements, |count| self.backward_cycles(dtype, *count))
     }
 }
 

@@ -124,7 +124,7 @@ pub(crate) fn rounds(
     let in_rack = (u64::from(system.link_domain) / ranks.ipus.max(1)).clamp(1, ranks.count);
     let racks = ranks.count.div_ceil(in_rack);
     let mut rounds = Vec::new();
-    let round = |count: u64, (spacing, part): (u64, f64), bytes_per_cycle: f64| {
+    let make_round = |count: u64, (spacing, part): (u64, f64), bytes_per_cycle: f64| {
         let part_bytes = Bytes::from_f64(bytes.as_f64() * part);
         let method = method(system.topology, CollectiveRanks { count, ..ranks }, kind, part_bytes);
         let steps = match method {
@@ -152,12 +152,12 @@ pub(crate) fn rounds(
         // The ranks of the groups are interleaved, so each link carries data of all groups. The
         // ladder has two sides.
         let speed = speed / (ranks.groups as f64 / 2.0).max(1.0);
-        rounds.push(round(in_rack, (1, 1.0), speed));
+        rounds.push(make_round(in_rack, (1, 1.0), speed));
     }
     if racks > 1 {
         // Between racks each replica moves only the part that it reduced in its own rack.
         let part = (in_rack, 1.0 / in_rack as f64);
-        rounds.push(round(racks, part, system.gateway_bytes_per_cycle));
+        rounds.push(make_round(racks, part, system.gateway_bytes_per_cycle));
     }
     if kind == CollectiveKind::AllGather {
         // Gathering reverses scattering step by step, so it begins between racks.
@@ -176,7 +176,7 @@ pub(crate) struct RingPrograms {
     pub ahead: OperationWork,
     /// Function that extracts the fragment, after each copy and before the first.
     pub fragment: OperationWork,
-    /// Program that runs after the function if a copy preceded it.
+    /// Program that runs in each step, after the copy and the function.
     pub behind: OperationWork,
     /// Program that runs once, after the last step.
     pub after: OperationWork,

@@ -46,12 +46,13 @@ impl EncodedRows {
             on_tiles[tile].0 += block.0;
             on_tiles[tile].1 += block.0 * block.1;
         }
-        let numbered = || TileId(0).onwards().zip(&on_tiles);
-        let elements = per_tile(numbered().map(|(tile, block)| (tile, Elements(block.1))));
+        let elements = on_tiles.iter().map(|(_, elements)| Elements(*elements));
+        let elements = per_tile(TileId(0).onwards().zip(elements));
+        let labels = per_tile(TileId(0).onwards().zip(on_tiles.iter().map(|(labels, _)| *labels)));
         let group = classes_of_tile.min(classes);
         Self {
             layout: TensorLayout { elements, order: ElementOrder::grouped(&ty.shape, 1, group) },
-            labels: per_tile(numbered().map(|(tile, block)| (tile, block.0))),
+            labels,
         }
     }
 }

@@ -80,11 +80,13 @@ pub(crate) fn blocks_between(
     let from_step = from.order.innermost(&ty.shape).step;
     let from_group = from.group_on_tile(&ty.shape);
     let grain = regroup_grain(ty.dtype);
-    let usable = |group: u64| group.is_multiple_of(grain);
+    let whole_grains = from_group.is_multiple_of(grain) && to.group.is_multiple_of(grain);
     // Only types used in computations are stored in groups.
     let valid = matches!(ty.dtype, DType::Half | DType::Float);
-    (valid && from_step != to.step && usable(from_group) && usable(to.group))
-        .then_some(TransposeBlockShape { from: from_group, to: to.group })
+    if !valid || from_step == to.step || !whole_grains {
+        return None;
+    }
+    Some(TransposeBlockShape { from: from_group, to: to.group })
 }
 
 /// Tensor that was transposed in blocks.
@@ -111,11 +113,16 @@ pub(crate) fn regroup(
     let count = blocks.count(ty.elements());
     let each = count.div_ceil(u64::from(from.elements.tile_count()).max(1));
     let mut left = count;
-    let counts: TileRuns<u64> = per_tile(TileId(0).onwards().map_while(|tile| {
+    let mut counts = Vec::new();
+    for tile in TileId(0).onwards() {
+        if left == 0 {
+            break;
+        }
         let count = each.min(left);
         left -= count;
-        (count > 0).then_some((tile, count))
-    }));
+        counts.push((tile, count));
+    }
+    let counts: TileRuns<u64> = per_tile(counts);
     // Blocks divide both dimensions, so they contain every element once.
     let held = counts.map(|count| size * *count);
     let order = ElementOrder::grouped_at(&ty.shape, Innermost { group: blocks.to, ..to });
@@ -131,7 +138,7 @@ pub(crate) fn regroup(
         machine.exchange_speed(),
     ));
     work.push(transpose_phase(&format!("{name}/Transpose"), machine, ty.dtype, blocks, &counts));
-    let mut temporary = |part: &str, live| {
+    let mut push_temporary = |part: &str, live| {
         work.temporaries.push(TemporaryVariable::anywhere(
             format!("{name}/{part}"),
             MemoryCategory::Rearrangement,
@@ -139,9 +146,9 @@ pub(crate) fn regroup(
             live,
         ));
     };
-    temporary("preRegroup", start..start + 2);
+    push_temporary("preRegroup", start..start + 2);
     // The result is stored beside the operand, and is freed after the next exchange.
-    temporary("partialTranspose", start + 1..start + 3);
+    push_temporary("partialTranspose", start + 1..start + 3);
     RegroupedTensor { blocks, layout }
 }
 
@@ -153,25 +160,25 @@ fn transpose_phase(
     blocks: TransposeBlockShape,
     counts: &TileRuns<u64>,
 ) -> WorkPhase {
-    let TransposeBlockShape { from, to } = blocks;
-    let blocks = |count| TransposeMatrices { count, rows: to, columns: from };
-    let cycles = counts.map(|count| transpose(dtype, blocks(*count)));
-    let together = |count: u64| blocks(count).share_a_vertex(dtype);
-    let kinds = [("Transpose", false), ("Transpose1D", true)];
-    let vertices = kinds.into_iter().map(|(kind, whole_tile)| {
-        let vertices = |count: u64| match (whole_tile, together(count)) {
-            (true, true) => 1,
-            (false, false) => count.min(machine.workers()),
-            _ => 0,
-        };
-        let on_tiles = counts.iter().flat_map(|(range, count)| {
-            range.iter().map(move |tile| (tile, *count)).collect::<Vec<_>>()
-        });
-        let instances = per_tile(on_tiles.map(|(tile, count)| (tile, vertices(count))));
-        let kind = format!("poplar_rt::{kind}<{}>", dtype.poplar_name());
-        VertexInstances::of_edges(kind, instances, 2)
-    });
-    let vertices = vertices.filter(|vertex| !vertex.count.is_empty()).collect();
+    let mut cycles = TileRuns::empty();
+    let mut of_workers = TileRuns::empty();
+    let mut of_tiles = TileRuns::empty();
+    for (tiles, count) in counts.iter() {
+        let matrices = TransposeMatrices { count: *count, rows: blocks.to, columns: blocks.from };
+        cycles.push(tiles, transpose(dtype, matrices));
+        if matrices.share_a_vertex(dtype) {
+            of_tiles.push(tiles, 1);
+        } else {
+            of_workers.push(tiles, (*count).min(machine.workers()));
+        }
+    }
+    let mut vertices = Vec::new();
+    for (kind, instances) in [("Transpose", of_workers), ("Transpose1D", of_tiles)] {
+        if !instances.is_empty() {
+            let kind = format!("poplar_rt::{kind}<{}>", dtype.poplar_name());
+            vertices.push(VertexInstances::of_edges(kind, instances, 2));
+        }
+    }
     WorkPhase { name: name.to_string(), kind: WorkPhaseKind::Compute { cycles, vertices } }
 }
 

@@ -165,8 +165,11 @@ pub(crate) fn bring(
     let mut work = OperationWork::default();
     if from != to {
         // Without a change of order the exchange itself puts every word in its place.
-        let together =
-            (from.order != to.order).then(|| from.order.common_run(&to.order, &ty.shape));
+        let together = if from.order == to.order {
+            None
+        } else {
+            Some(from.order.common_run(&to.order, &ty.shape))
+        };
         push_moves(&mut work, machine, ty, [from, to], together, name);
     }
     work

@@ -69,9 +69,8 @@ impl CompareStep {
 impl TopKRows {
     /// Returns the steps in order.
     fn steps(self) -> Vec<CompareStep> {
-        let log = |value: u64| u64::from(value.next_power_of_two().ilog2());
-        let log_k = log(self.k);
-        let log_n = log(self.length);
+        let log_k = u64::from(self.k.next_power_of_two().ilog2());
+        let log_n = u64::from(self.length.next_power_of_two().ilog2());
         let padded_k = 1 << log_k;
         let mut left = self.length;
         let mut steps = Vec::new();
@@ -148,11 +147,11 @@ fn exchange_pairs(
     to: &TileRuns<Elements>,
     from: &TileRuns<Elements>,
 ) -> Option<WorkPhase> {
-    let bytes = |held: &TileRuns<Elements>| held.map(|count| *count * PAIR_BYTES);
-    let sent = tile_runs::trimmed(from, to.total());
+    let received = to.map(|count| *count * PAIR_BYTES);
+    let sent = tile_runs::trimmed(from, to.total()).map(|count| *count * PAIR_BYTES);
     let messages = TileMessages::each_way(TRANSPOSING_MESSAGES.count());
     let speed = machine.exchange_speed();
-    exchange::phase(name, &bytes(to), &bytes(&sent), messages, machine.tiles, speed)
+    exchange::phase(name, &received, &sent, messages, machine.tiles, speed)
 }
 
 /// Distributes elements evenly over the tiles in pairs.

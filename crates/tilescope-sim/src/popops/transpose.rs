@@ -45,14 +45,13 @@ pub(crate) fn transpose(dtype: DType, matrices: TransposeMatrices) -> Cycles {
     if !matrices.is_fast(dtype) {
         return Cycles(WORKERS * general_worker(dtype, count.div_ceil(WORKERS), rows, columns));
     }
-    let worker = |count| half_worker(count, rows / 4, columns / 4);
     let alone = count == 1 || (rows == 4 && columns == 4 && count <= BLOCKS_OF_ONE_WORKER);
     Cycles(if alone {
-        WORKERS * worker(count)
+        WORKERS * half_worker(count, rows / 4, columns / 4)
     } else {
         // The supervisor vertex takes 7 cycles itself and skips the first 7 of the worker's
         // codelet.
-        7 + WORKERS * (worker(count.div_ceil(WORKERS)) - 7)
+        7 + WORKERS * (half_worker(count.div_ceil(WORKERS), rows / 4, columns / 4) - 7)
     })
 }
 

@@ -83,10 +83,9 @@ impl MemoryDim {
         let mut found = Vec::new();
         let mut left = self;
         while left.size > 1 {
-            let holds = |axis: &usize| {
-                shape[*axis] > 1 && left.step < steps[*axis].saturating_mul(shape[*axis])
-            };
-            let axis = (0..shape.len()).rev().find(holds)?;
+            let axis = (0..shape.len()).rev().find(|&axis| {
+                shape[axis] > 1 && left.step < steps[axis].saturating_mul(shape[axis])
+            })?;
             if !left.step.is_multiple_of(steps[axis]) {
                 return None;
             }
@@ -384,15 +383,18 @@ impl ElementOrder {
         let Self::Dims(MemoryDims { dims, grouping }) = self else { return Some(memory) };
         let is_whole = memory.dims.last().map(|dim| dim.size) == dims.last().map(|dim| dim.size);
         let has_groups = grouping.is_only || memory.short_groups().is_some();
-        (grouping.rest == 0 || (is_whole && has_groups)).then_some(memory)
+        if grouping.rest == 0 || (is_whole && has_groups) { Some(memory) } else { None }
     }
 
     /// Number and grouping of the groups that stay whole, with short ones counted as whole. `None`
     /// if there are no groups.
     pub(crate) fn groups(&self) -> Option<(u64, Grouping)> {
         let Self::Dims(MemoryDims { dims, grouping }) = self else { return None };
+        if grouping.group <= 1 {
+            return None;
+        }
         let all: u64 = dims.iter().map(|dim| dim.size).product();
-        (grouping.group > 1).then_some((all / grouping.group, *grouping))
+        Some((all / grouping.group, *grouping))
     }
 }
 

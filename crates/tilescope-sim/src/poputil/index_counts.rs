@@ -246,7 +246,7 @@ mod tests {
                     let axis = axis % axes;
                     seen[axis] *= times;
                     let order = order.resized(shape, &seen);
-                    (seen.iter().product::<u64>() < 20_000).then_some((seen, order))
+                    if seen.iter().product::<u64>() < 20_000 { Some((seen, order)) } else { None }
                 }
             }
         }

@@ -23,9 +23,12 @@ pub(crate) fn split_evenly(total: u64, bounds: SplitBounds) -> impl Iterator<Ite
     let largest = grains.div_ceil(most).max(1);
     // Use fewer parts of the same largest size. More would only add vertices and messages.
     let count = grains.div_ceil(largest);
-    // Rounding down distributes the odd grains evenly over the parts.
-    let start = move |part: u64| grains.share(part, count) * grain;
-    (0..count).map(move |part| start(part)..start(part + 1).min(total))
+    (0..count).map(move |part| {
+        // Rounding down distributes the odd grains evenly over the parts.
+        let start = grains.share(part, count) * grain;
+        let end = grains.share(part + 1, count) * grain;
+        start..end.min(total)
+    })
 }
 
 /// Splits several stretches together. Each part lists the pieces it covers. Pieces are never

@@ -92,8 +92,9 @@ impl TensorLayout {
     pub(crate) fn pick(&self, shape: &[u64], axis: usize, indices: &[u64]) -> Self {
         let mut sorted = indices.to_vec();
         sorted.sort_unstable();
-        let below = |index: u64| sorted.partition_point(|of| *of < index) as u64;
-        self.kept(shape, axis, sorted.len() as u64, below)
+        self.kept(shape, axis, sorted.len() as u64, |index| {
+            sorted.partition_point(|of| *of < index) as u64
+        })
     }
 
     /// Layout of the kept parts of a tensor of `shape`, in place. `below` returns the number of
@@ -152,21 +153,24 @@ impl TensorLayout {
 /// to the nearest group, so no tile gains or loses more than half a group.
 fn group_border(before: u64, all: u64, groups: u64, grouping: Grouping) -> u64 {
     let Grouping { group, rest, on_borders, .. } = grouping;
-    let nearest = |elements: u64, all: u64, groups: u64| {
-        let (elements, all, groups) =
-            (u128::from(elements), u128::from(all.max(1)), u128::from(groups));
-        u64::try_from((2 * elements * groups + all) / (2 * all)).unwrap_or(u64::MAX)
-    };
     if !on_borders || rest == 0 {
-        return nearest(before, all, groups);
+        return nearest_group(before, all, groups);
     }
     // Short groups come after the whole ones.
     let short = (groups * group).saturating_sub(all) / (group - rest);
     let whole = groups.saturating_sub(short);
     match before.checked_sub(whole * group) {
-        Some(behind) => whole + nearest(behind, short * rest, short),
-        None => nearest(before, whole * group, whole),
+        Some(behind) => whole + nearest_group(behind, short * rest, short),
+        None => nearest_group(before, whole * group, whole),
     }
+}
+
+/// Index of the group of equal size that begins nearest to element `elements` of `all`.
+fn nearest_group(elements: u64, all: u64, groups: u64) -> u64 {
+    let elements = u128::from(elements);
+    let all = u128::from(all.max(1));
+    let groups = u128::from(groups);
+    u64::try_from((2 * elements * groups + all) / (2 * all)).unwrap_or(u64::MAX)
 }
 
 /// Elements of each tile if `elements` are distributed in grains of 8 bytes over the tiles, with at

@@ -53,7 +53,17 @@ fn basis_of(constant: &CostConstant) -> RunningCostBasis {
 /// Power of the machines that hold `ipus` IPUs and of `hosts` host servers. Empty if no power was
 /// published.
 pub(crate) fn published_power(chip: &Chip, ipus: u32, hosts: u32) -> Vec<RunningCost> {
-    let power = |part: &str, count: u32, watts: &CostConstant| RunningCost {
+    let Some((machine, watts)) = machine_of(chip).and_then(|of| Some((of, of.watts?))) else {
+        return Vec::new();
+    };
+    vec![
+        power_of(machine.name, ipus.div_ceil(machine.ipus), watts),
+        power_of("host server", hosts.max(1), &HOST_SERVER_WATTS),
+    ]
+}
+
+fn power_of(part: &str, count: u32, watts: &CostConstant) -> RunningCost {
+    RunningCost {
         kind: RunningCostKind::Power,
         part: part.to_owned(),
         count: count.into(),
@@ -61,14 +71,7 @@ pub(crate) fn published_power(chip: &Chip, ipus: u32, hosts: u32) -> Vec<Running
         currency: String::new(),
         basis: basis_of(watts),
         source: watts.source.to_owned(),
-    };
-    let Some((machine, watts)) = machine_of(chip).and_then(|of| Some((of, of.watts?))) else {
-        return Vec::new();
-    };
-    vec![
-        power(machine.name, ipus.div_ceil(machine.ipus), watts),
-        power("host server", hosts.max(1), &HOST_SERVER_WATTS),
-    ]
+    }
 }
 
 /// Price per hour of the machines that hold `ipus` IPUs. Empty if no price was published.

@@ -115,12 +115,12 @@ impl IpuLink {
     pub(crate) fn path(from: IpuId, to: IpuId) -> Vec<IpuLink> {
         let row = from.0 / 2;
         let last = to.0 / 2;
-        let on_row = |row: u32| IpuId(2 * row + from.0 % 2);
         let mut rows: Vec<u32> = (row.min(last)..=row.max(last)).collect();
         if row > last {
             rows.reverse();
         }
-        let mut stops: Vec<IpuId> = rows.into_iter().map(on_row).collect();
+        let mut stops: Vec<IpuId> =
+            rows.into_iter().map(|row| IpuId(2 * row + from.0 % 2)).collect();
         if stops.last() != Some(&to) {
             stops.push(to);
         }

@@ -79,14 +79,18 @@ pub(crate) fn allocate(
         .collect();
     for range in &ranges {
         // Slots on other IPUs would only enlarge the tables.
-        let reaches = |slot: &&AllocationSlot| {
+        let mut own_slots = Vec::new();
+        for slot in &slots {
             let first = slot.bytes.iter().next();
             let last = slot.bytes.iter().last();
-            first.zip(last).is_some_and(|((first, _), (last, _))| {
-                first.first < range.end && last.end > range.first
-            })
-        };
-        ipus.push(slots.iter().filter(reaches).cloned().collect());
+            if let Some(((first, _), (last, _))) = first.zip(last)
+                && first.first < range.end
+                && last.end > range.first
+            {
+                own_slots.push(slot.clone());
+            }
+        }
+        ipus.push(own_slots);
     }
     let placed: Vec<IpuMemoryAllocator> = ranges
         .par_iter()
@@ -125,17 +129,21 @@ struct IpuMemoryAllocator {
     sums: Vec<(TileMemory, Vec<CategoryBytes>)>,
 }
 
+/// Positions in `tiles` of the tiles that are also in `range`.
+fn positions_within(tiles: TileRange, range: TileRange) -> Range<usize> {
+    let common = range.intersection(tiles);
+    (common.first - tiles.first) as usize..(common.end - tiles.first) as usize
+}
+
 impl IpuMemoryAllocator {
     fn new(tiles: TileRange, slots: Vec<AllocationSlot>) -> Self {
-        let own = |range: TileRange| {
-            let own = range.intersection(tiles);
-            (own.first - tiles.first) as usize..(own.end - tiles.first) as usize
-        };
         let mut begins = vec![false; tiles.count() as usize];
         for slot in &slots {
-            for range in
-                slot.bytes.iter().map(|(range, _)| own(range)).filter(|own| !own.is_empty())
-            {
+            for (range, _) in slot.bytes.iter() {
+                let range = positions_within(tiles, range);
+                if range.is_empty() {
+                    continue;
+                }
                 begins[range.start] = true;
                 if let Some(behind) = begins.get_mut(range.end) {
                     *behind = true;
@@ -154,7 +162,7 @@ impl IpuMemoryAllocator {
         let mut bytes = Array2::from_elem((slots.len(), columns.len()), Bytes::ZERO);
         for (slot, mut row) in slots.iter().zip(bytes.rows_mut()) {
             for (range, size) in slot.bytes.iter() {
-                let range = own(range);
+                let range = positions_within(tiles, range);
                 if !range.is_empty() {
                     for column in of_tile[range.start]..=of_tile[range.end - 1] {
                         row[column] = *size;
@@ -185,12 +193,15 @@ impl IpuMemoryAllocator {
             .map(|sizes| placement::place(chip, &self.slots, &meetings, sizes))
             .collect();
         let peaks = self.peaks();
-        let sum = |(tile, sizes): (usize, &Vec<Bytes>)| {
-            // Neighbours with equal sizes have equal sums.
-            let offsets = &self.offsets[self.classes[tile]];
-            tile_sums::account(chip, &self.slots, sizes, offsets, peaks[tile])
-        };
-        self.sums = tiles.par_iter().enumerate().map(sum).collect();
+        // Neighbours with equal sizes have equal sums.
+        self.sums = tiles
+            .par_iter()
+            .enumerate()
+            .map(|(tile, sizes)| {
+                let offsets = &self.offsets[self.classes[tile]];
+                tile_sums::account(chip, &self.slots, sizes, offsets, peaks[tile])
+            })
+            .collect();
         self
     }
 

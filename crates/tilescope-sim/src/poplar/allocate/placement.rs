@@ -54,36 +54,32 @@ fn place_in_order(
 ) -> Vec<Bytes> {
     let mut tile =
         TileMemoryAllocator { sizes, offsets: vec![ABSENT; slots.len()], ..Default::default() };
-    let by_rank = |rank: PlacementClass| -> Vec<usize> {
-        (0..slots.len())
-            .filter(|slot| !sizes[*slot].is_zero() && slots[*slot].class == rank)
-            .collect()
-    };
-    let code = by_rank(PlacementClass::Code);
-    let steady = by_rank(PlacementClass::AlwaysLiveEven);
-    let (mut passing, uneven) =
-        (by_rank(PlacementClass::FirstFit), by_rank(PlacementClass::AlwaysLiveUneven));
+    let code = slots_of_class(slots, sizes, PlacementClass::Code);
+    let steady = slots_of_class(slots, sizes, PlacementClass::AlwaysLiveEven);
+    let mut passing = slots_of_class(slots, sizes, PlacementClass::FirstFit);
+    let uneven = slots_of_class(slots, sizes, PlacementClass::AlwaysLiveUneven);
     let code_end = tile.stack_up(&code, Bytes::ZERO);
     // Code fetches and data loads from the same memory element would conflict.
     let steady_end = tile.stack_up(&steady, code_end.next_multiple_of(chip.memory_element_bytes));
     passing.sort_by_key(|slot| {
-        let place =
-            (order == PlacementOrder::ByMemoryConstraint).then_some(slots[*slot].memory_constraint);
+        let place = match order {
+            PlacementOrder::ByMemoryConstraint => Some(slots[*slot].memory_constraint),
+            PlacementOrder::BySize => None,
+        };
         (Reverse(place), Reverse(sizes[*slot]), *slot)
     });
     for slot in passing {
         let lowest = lowest_address(chip, slots[slot].memory_constraint, steady_end);
-        let stays = |slot: usize| slots[slot].is_always_live();
-        if let Some(few) = meetings.few(slot).filter(|_| !stays(slot)) {
+        let always_live = slots[slot].is_always_live();
+        if let Some(few) = meetings.few(slot).filter(|_| !always_live) {
             tile.place_among(slot, lowest, few);
             continue;
         }
-        let all = stays(slot);
         tile.place_first_fit(slot, lowest, |other| {
             // Always-live slots interfere with all others and are in no row of the matrix.
-            all || stays(other) || meetings.interferes(slot, other)
+            always_live || slots[other].is_always_live() || meetings.interferes(slot, other)
         });
-        if all {
+        if always_live {
             tile.stay(slot);
         }
     }
@@ -93,6 +89,11 @@ fn place_in_order(
         tile.place_first_fit(slot, steady_end, |_| true);
     }
     tile.offsets
+}
+
+/// The slots of a class that are not empty on the tile.
+fn slots_of_class(slots: &[AllocationSlot], sizes: &[Bytes], class: PlacementClass) -> Vec<usize> {
+    (0..slots.len()).filter(|slot| !sizes[*slot].is_zero() && slots[*slot].class == class).collect()
 }
 
 /// Lowest address from `below` on at which a variable with the constraint `place` may begin.
@@ -168,13 +169,14 @@ impl TileMemoryAllocator<'_> {
     /// As [`Self::place_first_fit`], for a slot that interferes with few others. Checking all slots
     /// would be quadratic in the temporaries of a long program.
     fn place_among(&mut self, slot: usize, lowest: Bytes, few: &[u32]) {
-        let range = |slot: usize| {
+        let mut met = Vec::new();
+        for other in few {
+            let slot = *other as usize;
             let start = self.offsets[slot];
-            let size = self.sizes[slot];
-            (start != ABSENT).then(|| PlacedSlotRange { start, end: start + size, slot })
-        };
-        let mut met: Vec<PlacedSlotRange> =
-            few.iter().filter_map(|other| range(*other as usize)).collect();
+            if start != ABSENT {
+                met.push(PlacedSlotRange { start, end: start + self.sizes[slot], slot });
+            }
+        }
         met.sort_by_key(|placed| placed.start);
         let mut passing = met.iter().peekable();
         let mut staying = self.staying.iter().peekable();

@@ -89,10 +89,10 @@ pub(crate) fn assign_slots(variables: &[AllocationRequest]) -> Vec<AllocationSlo
         // by tile would take longer than it saves.
         let key = (variable.category, variable.memory_constraint, variable.bytes.shared_key());
         let candidates = alike.entry(key).or_default();
-        let free = |slot: &&usize| {
-            slots[**slot].live_ranges.last().is_some_and(|last| last.end <= life.start)
-        };
-        match candidates.iter().find(free).copied() {
+        let free = candidates.iter().copied().find(|slot| {
+            slots[*slot].live_ranges.last().is_some_and(|last| last.end <= life.start)
+        });
+        match free {
             Some(slot) => {
                 slots[slot].live_ranges.push(life.clone());
                 slots[slot].members.push(at);

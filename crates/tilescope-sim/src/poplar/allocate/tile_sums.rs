@@ -35,16 +35,13 @@ pub(crate) fn account(
             bytes,
         })
         .collect();
-    let in_region = |region: MemoryRegion| {
-        categories.iter().filter(|part| part.region == region).map(|part| part.bytes).sum()
-    };
     let always = slots.iter().zip(sizes).filter(|(slot, _)| slot.is_always_live());
     let held = offsets.iter().zip(sizes).filter(|(offset, _)| **offset != ABSENT);
     let memory = TileMemory {
         including_gaps: held.map(|(offset, size)| *offset + *size).max().unwrap_or_default(),
-        non_interleaved: in_region(MemoryRegion::NonInterleaved),
-        interleaved: in_region(MemoryRegion::Interleaved),
-        overflowed: in_region(MemoryRegion::Overflowed),
+        non_interleaved: bytes_in_region(&categories, MemoryRegion::NonInterleaved),
+        interleaved: bytes_in_region(&categories, MemoryRegion::Interleaved),
+        overflowed: bytes_in_region(&categories, MemoryRegion::Overflowed),
         always_live: always.map(|(_, size)| size).sum(),
         peak_not_always_live: peak,
     };
@@ -59,6 +56,10 @@ pub(crate) fn account(
         "every byte has one owner"
     );
     (memory, categories)
+}
+
+fn bytes_in_region(categories: &[CategoryBytes], region: MemoryRegion) -> Bytes {
+    categories.iter().filter(|part| part.region == region).map(|part| part.bytes).sum()
 }
 
 /// Regions of tile memory as address ranges. Addresses beyond the end overflow.

@@ -56,16 +56,17 @@ impl<'a> ConvPassOperands<'a> {
     pub fn weight_update(plans: &'a ConvTrainingPlans) -> Self {
         // The weight update sums over the batch. Channels, the innermost dimension of the other
         // passes, are not summed, so both operands are transposed.
-        let wanted_by = |plan: &ConvPlan| OperandSource::Transposed {
-            group: plan.vertex.in_chans_per_group,
-            tiles: plan.tiles(),
-        };
         Self {
-            input: wanted_by(&plans.forward),
-            weights: wanted_by(&plans.backward),
+            input: transposed_from(&plans.forward),
+            weights: transposed_from(&plans.backward),
             result: ResultDestination::Weights(&plans.forward),
         }
     }
+}
+
+/// An operand in the layout of `plan`, for a pass that reads it with another dimension innermost.
+fn transposed_from<'a>(plan: &ConvPlan) -> OperandSource<'a> {
+    OperandSource::Transposed { group: plan.vertex.in_chans_per_group, tiles: plan.tiles() }
 }
 
 /// Returns the forward pass of operands in the given layouts.
@@ -89,16 +90,18 @@ pub fn lowered_macs(plan: &ConvPlan) -> u64 {
 /// Name of a pass in profiles: `Conv_1` for matrix products, `Conv_3x3_stride2x2` for others
 /// (poplibs `Convolution.cpp` convSuffix).
 pub(crate) fn layer_name(plan: &ConvPlan) -> String {
-    let along = |size: fn(&FieldDim) -> u64| {
-        let sizes = plan.params.dims.iter().map(|dim| size(dim).to_string());
-        sizes.collect::<Vec<_>>().join("x")
-    };
-    let mut name = format!("Conv_{}", along(|dim| dim.kernel));
-    if plan.params.dims.iter().any(|dim| dim.output_transform.stride != 1) {
-        name += &format!("_stride{}", along(|dim| dim.output_transform.stride));
+    let dims = &plan.params.dims;
+    let mut name = format!("Conv_{}", joined_sizes(dims, |dim| dim.kernel));
+    if dims.iter().any(|dim| dim.output_transform.stride != 1) {
+        name += &format!("_stride{}", joined_sizes(dims, |dim| dim.output_transform.stride));
     }
-    if plan.params.dims.iter().any(|dim| dim.input_transform.dilation != 1) {
-        name += &format!("_inDilation{}", along(|dim| dim.input_transform.dilation));
+    if dims.iter().any(|dim| dim.input_transform.dilation != 1) {
+        name += &format!("_inDilation{}", joined_sizes(dims, |dim| dim.input_transform.dilation));
     }
     name
+}
+
+/// Sizes of all dimensions, such as `3x3`.
+fn joined_sizes(dims: &[FieldDim], size: fn(&FieldDim) -> u64) -> String {
+    dims.iter().map(|dim| size(dim).to_string()).collect::<Vec<_>>().join("x")
 }

@@ -6,7 +6,7 @@
 use super::operand_rearrangement::spread;
 use super::reduction::{reduced_part, reduction_grain};
 use super::tile_parts::PartitionedConv;
-use super::work_builder::tile_runs_of;
+use super::work_builder::nonzero_runs_of;
 use crate::poplar::work::MemoryConstraint;
 use crate::poplin::planner::ConvPlan;
 use crate::poplin::planner::vertex_candidates::ConvMethod;
@@ -61,20 +61,20 @@ pub struct ConvPlanLayouts {
 /// Returns the layouts of the operands and the result of `plan`.
 pub fn planned_layouts(machine: &IpuTarget, plan: &ConvPlan) -> ConvPlanLayouts {
     let params = &plan.params;
-    let bytes = |elements: Elements| elements * params.input_type.bytes();
     let group = gcd(plan.vertex.in_chans_per_group, params.in_channels);
-    let operand = |shares: Vec<Bytes>| OperandLayout {
-        bytes: tile_runs_of(shares.into_iter().map(|bytes| (!bytes.is_zero()).then_some(bytes))),
-        innermost: InnermostDim::InChannels,
-        group,
-    };
+    let input_bytes = params.input_elements() * params.input_type.bytes();
+    let input_grain = grain_bytes(plan, plan.transform().swap_operands);
     ConvPlanLayouts {
-        input: operand(spread(
-            bytes(params.input_elements()),
-            grain_bytes(plan, plan.transform().swap_operands),
-            plan.tiles(),
-        )),
-        weights: operand(weight_shares(machine, plan)),
+        input: OperandLayout {
+            bytes: nonzero_runs_of(spread(input_bytes, input_grain, plan.tiles())),
+            innermost: InnermostDim::InChannels,
+            group,
+        },
+        weights: OperandLayout {
+            bytes: nonzero_runs_of(weight_shares(machine, plan)),
+            innermost: InnermostDim::InChannels,
+            group,
+        },
         output: output_layout(plan),
     }
 }
@@ -103,14 +103,14 @@ fn grain_bytes(plan: &ConvPlan, as_weights: bool) -> Bytes {
 
 /// Layout of the result as the last stage of the reduction leaves it.
 fn output_layout(plan: &ConvPlan) -> OperandLayout {
-    let shares = result_shares(plan).into_iter().map(|bytes| (!bytes.is_zero()).then_some(bytes));
     // With swapped operands the batch is the output channels of the vertices.
     let innermost = if plan.transform().swap_operands {
         InnermostDim::Batch
     } else {
         InnermostDim::OutChannels
     };
-    OperandLayout { bytes: tile_runs_of(shares), innermost, group: plan.vertex.out_chans_per_group }
+    let bytes = nonzero_runs_of(result_shares(plan));
+    OperandLayout { bytes, innermost, group: plan.vertex.out_chans_per_group }
 }
 
 /// Bytes of the result of `plan` on each tile. The tiles that computed the partial sums of a part
@@ -127,8 +127,9 @@ pub(crate) fn result_shares(plan: &ConvPlan) -> Vec<Bytes> {
         let added = reduced_part(made, grain, depth, part.member);
         // Serial output channels leave one slice after the other on the same tiles. Padding
         // channels are cut off when the result leaves the convolution.
-        let kept = |until: u64| (real * serial).share(until, made);
-        Elements(kept(added.end) - kept(added.start)) * element
+        let kept =
+            (real * serial).share(added.end, made) - (real * serial).share(added.start, made);
+        Elements(kept) * element
     });
     share.collect()
 }

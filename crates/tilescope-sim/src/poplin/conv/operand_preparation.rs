@@ -189,8 +189,8 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// Number of contiguous elements around channels in groups of one: the row of the innermost
-    /// other dimension on a tile, if it divides that dimension (poplibs `VarStructure.cpp`
+    /// Number of contiguous elements around channels in groups of one: the greatest common divisor
+    /// of the innermost other dimension and its part on a tile (poplibs `VarStructure.cpp`
     /// detectInnermostGrouping). `None` if there is no such dimension.
     fn around_channels(&self, operand: ConvOperand) -> Option<u64> {
         let padded = &self.layout.padded;
@@ -300,19 +300,19 @@ impl ConvPassLowering<'_> {
         ))
     }
 
-    /// Moves the operands marked in `moved` into the plan's layout, with `shares` on each tile.
-    /// Pieces of ragged channels are copied on the tile, for operands that are not moved by all
-    /// users.
+    /// Moves the operands marked in `moved` into the plan's layout, with `shares` on each tile, and
+    /// copies their ragged pieces there. Pieces of the other operands are counted for the copies of
+    /// their users.
     fn move_to_plan_layout(
         &mut self,
         operands: &ConvPassOperands,
         moved: [bool; 2],
         shares: [Vec<Bytes>; 2],
     ) {
-        let name = |what: &str| format!("{}/{what}", self.name);
-        let names = ["actsRearranged", "weightsRearranged"].map(name);
+        let names =
+            ["actsRearranged", "weightsRearranged"].map(|what| format!("{}/{what}", self.name));
         let what = match moved {
-            [true, true] => name("{actsRearranged,weightsRearranged}"),
+            [true, true] => format!("{}/{{actsRearranged,weightsRearranged}}", self.name),
             [true, false] => names[0].clone(),
             _ => names[1].clone(),
         };
@@ -467,15 +467,18 @@ fn weight_blocks(
         let both_swapped = forward.transform().swap_operands && backward.transform().swap_operands;
         let found = fully_connected_blocks(forward, backward, stored);
         let usable = both_swapped && found.blocks.from > 1 && found.blocks.to > 1;
-        return usable.then_some(found);
+        return if usable { Some(found) } else { None };
     }
     let out_group = gcd(from.out_chans_per_group, params.out_channels);
     let in_group = gcd(from.in_chans_per_group, params.in_channels);
     let wanted = gcd(to.in_chans_per_group, backward.params.in_channels);
     // Blocks must not extend beyond a stored group, or the transposition would need an exchange.
     let rows = if out_group.is_multiple_of(wanted) { wanted } else { out_group };
+    if rows <= 1 {
+        return None;
+    }
     let blocks = TransposeBlockShape { from: in_group, to: rows };
-    (rows > 1).then(|| BlockTransposition::in_place(blocks, in_group, stored))
+    Some(BlockTransposition::in_place(blocks, in_group, stored))
 }
 
 /// Blocks of the weights of a fully connected layer: among those that divide the groups of both

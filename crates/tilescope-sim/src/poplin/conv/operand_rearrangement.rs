@@ -28,11 +28,15 @@ pub(crate) fn spread(bytes: Bytes, grain: Bytes, tiles: u64) -> Vec<Bytes> {
 pub(crate) fn deal(count: u64, grain: u64, tiles: u64) -> Vec<u64> {
     let grain = grain.max(1);
     let grains = count.div_ceil(grain);
-    let at = |tile: u64| {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for tile in 0..tiles {
         // Rounded up, so that a tensor of few grains begins at tile 0.
-        (grains.share_rounded_up(tile, tiles) * grain).min(count)
-    };
-    (0..tiles).map(|tile| at(tile + 1) - at(tile)).collect()
+        let end = (grains.share_rounded_up(tile + 1, tiles) * grain).min(count);
+        parts.push(end - start);
+        start = end;
+    }
+    parts
 }
 
 /// Adds the exchange that moves tensors of `data_type` to other tiles. `bytes` arrive on each tile.
@@ -133,8 +137,11 @@ impl BlockTransposition {
         let TransposeBlockShape { from, to } = self.blocks;
         let blocks = TransposeMatrices { count, rows: to, columns: from };
         let cycles = transpose::transpose(data_type, blocks);
-        let whole_tile = blocks.share_a_vertex(data_type);
-        let workers = (!whole_tile).then(|| count.min(machine.workers()));
+        let workers = if blocks.share_a_vertex(data_type) {
+            None
+        } else {
+            Some(count.min(machine.workers()))
+        };
         TransposeVertices { cycles, workers }
     }
 }
@@ -197,15 +204,16 @@ pub(crate) fn transpose(
         *cycles = side_by_side(on_tile, machine.workers());
     }
     for tensor in tensors {
-        let workers = |whole_tile: bool| {
-            tensor.counts.iter().map(move |count| {
-                let workers = tensor.vertices(machine, *count, data_type).workers;
-                if whole_tile { u64::from(workers.is_none()) } else { workers.unwrap_or(0) }
-            })
-        };
-        let kind = |kind: &str| format!("poplar_rt::{kind}<{}>", data_type.poplar_name());
-        vertices.push(vertex_on(kind("Transpose"), workers(false), 2));
-        vertices.push(vertex_on(kind("Transpose1D"), workers(true), 2));
+        let mut of_workers = Vec::new();
+        let mut of_tiles = Vec::new();
+        for count in &tensor.counts {
+            let workers = tensor.vertices(machine, *count, data_type).workers;
+            of_workers.push(workers.unwrap_or(0));
+            of_tiles.push(u64::from(workers.is_none()));
+        }
+        let ty = data_type.poplar_name();
+        vertices.push(vertex_on(format!("poplar_rt::Transpose<{ty}>"), of_workers, 2));
+        vertices.push(vertex_on(format!("poplar_rt::Transpose1D<{ty}>"), of_tiles, 2));
     }
     vertices.retain(|vertex| !vertex.count.is_empty());
     builder.compute(name, &cycles, vertices);

@@ -76,7 +76,8 @@ pub fn lower(machine: &IpuTarget, plan: &ConvPlan, operands: &ConvPassOperands) 
     let mut pass = ConvPassLowering::new(machine, plan);
     pass.transpose_weights(operands);
     let seen = operands.swapped_for(plan);
-    let before_loop = (plan.partition.serial() > 1).then(|| pass.begin_serial(&seen));
+    let before_loop =
+        if plan.partition.serial() > 1 { Some(pass.begin_serial(&seen)) } else { None };
     pass.combine_groups();
     pass.rearrange(&seen);
     pass.convolve();
@@ -278,12 +279,15 @@ impl<'a> ConvPassLowering<'a> {
     /// Number of copy vertices on each tile: one for each operand whose part on the tile must be
     /// joined with the received data.
     fn arranging_copies(&self, flows: &[Vec<OperandExchangeFlow>; 2]) -> Vec<u64> {
-        let joins = |flow: &OperandExchangeFlow, in_place: bool| {
-            u64::from(in_place && !flow.sent.is_zero() && !flow.received.is_zero())
-        };
-        let [input, weights] = self.in_place;
-        let both = flows[0].iter().zip(&flows[1]);
-        both.map(|(a, b)| joins(a, input) + joins(b, weights)).collect()
+        let mut copies = vec![0; self.layout.parts.len()];
+        for (flows, in_place) in flows.iter().zip(self.in_place) {
+            for (copies, flow) in copies.iter_mut().zip(flows) {
+                if in_place && !flow.sent.is_zero() && !flow.received.is_zero() {
+                    *copies += 1;
+                }
+            }
+        }
+        copies
     }
 }
 

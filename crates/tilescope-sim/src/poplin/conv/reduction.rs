@@ -79,23 +79,23 @@ impl ConvPassLowering<'_> {
     fn reduce_stage(&mut self, name: String, stages: &[ConvReduceStage], [from, to]: [DType; 2]) {
         let machine = self.machine;
         let start = self.builder.phase_count();
-        let gathered = |stage: &ConvReduceStage| {
+        let mut flows = Vec::new();
+        let mut buffers = Vec::new();
+        for stage in stages {
             // One of the partial sums was computed here.
             let received = (stage.depth - 1) * stage.outputs * from.bytes();
-            let messages_in = if !received.is_zero() { stage.depth - 1 } else { 0 };
-            // The number of tiles that need a share from this one equals the number of shares it
-            // receives.
-            let messages_out = messages_in;
-            OperandExchangeFlow {
+            let messages = if received.is_zero() { 0 } else { stage.depth - 1 };
+            flows.push(OperandExchangeFlow {
                 received,
                 sent: received,
-                messages_in,
-                messages_out,
+                // The number of tiles that need a share from this one equals the number of shares
+                // it receives.
+                messages_in: messages,
+                messages_out: messages,
                 ..OperandExchangeFlow::default()
-            }
-        };
-        let flows: Vec<OperandExchangeFlow> = stages.iter().map(gathered).collect();
-        let buffers: Vec<Bytes> = flows.iter().map(|flow| flow.received).collect();
+            });
+            buffers.push(received);
+        }
         self.builder.exchange(machine, format!("{name}/ExchangePre"), &[flows]);
         let cycles = stages.iter().map(|stage| match *stage {
             ConvReduceStage { outputs: Elements::ZERO, .. } => Cycles::ZERO,
@@ -146,11 +146,12 @@ fn executed_stages(
     sums.map(|sums| {
         // Sum `at` is computed on tiles from `at * depth / sums` on.
         let at = ((member + 1) * sums - 1) / depth;
-        let part = |size: u64| (at * size / sums, (at + 1) * size / sums);
-        let ((first, end), (from, to)) = (part(depth), part(partials));
+        let first = at * depth / sums;
+        let end = (at + 1) * depth / sums;
+        let added = (at + 1) * partials / sums - at * partials / sums;
         partials = sums;
         let outputs = Elements(length(&reduced_part(made, grain, end - first, member - first)));
-        ConvReduceStage { depth: to - from, outputs, last: sums == 1 }
+        ConvReduceStage { depth: added, outputs, last: sums == 1 }
     })
     .collect()
 }

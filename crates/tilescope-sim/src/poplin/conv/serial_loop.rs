@@ -3,7 +3,6 @@
 use super::operand_preparation::piece_cycles;
 use super::operand_rearrangement::{self, deal, spread};
 use super::pass_lowering::{ConvPassLowering, ConvPassOperands, OperandSource};
-use super::tile_parts::ConvTilePart;
 use super::work_builder::{OperandExchangeFlow, vertex_on};
 use crate::cost_constants::RAGGED_PIECE_COPY_CYCLES;
 use crate::popops::planner_cycles;
@@ -13,6 +12,11 @@ use tilescope_report::units::{Bytes, Cycles, Elements};
 
 /// Bytes of a loop counter.
 const COUNTER_BYTES: Bytes = Bytes(4);
+
+/// Returns true if an operand was not laid out for the plan that reads it.
+fn is_foreign(source: &OperandSource) -> bool {
+    matches!(source, OperandSource::SameInnermost { .. } | OperandSource::Transposed { .. })
+}
 
 impl ConvPassLowering<'_> {
     /// Opens the loop. Returns the phase where it begins.
@@ -30,15 +34,13 @@ impl ConvPassLowering<'_> {
     fn rearrange_before_slice(&mut self, operands: &ConvPassOperands) {
         let split = &self.plan.partition;
         let view = &self.plan.transformed.view;
-        let foreign = |source: &OperandSource| {
-            matches!(source, OperandSource::SameInnermost { .. } | OperandSource::Transposed { .. })
-        };
-        let inputs = view.input_elements();
-        let weights = view.weight_elements();
-        let sliced_inputs = split.in_channels_serial > 1 && foreign(&operands.input);
-        let when =
-            |condition: bool, elements: Elements| if condition { elements } else { Elements::ZERO };
-        let elements = when(sliced_inputs, inputs) + when(foreign(&operands.weights), weights);
+        let mut elements = Elements::ZERO;
+        if split.in_channels_serial > 1 && is_foreign(&operands.input) {
+            elements += view.input_elements();
+        }
+        if is_foreign(&operands.weights) {
+            elements += view.weight_elements();
+        }
         let bytes = spread(elements * self.element_bytes(), Bytes(8), self.machine.tiles.into());
         let name = format!("{}/rearrangedBeforeSlice", self.name);
         let start = self.builder.phase_count();
@@ -69,19 +71,19 @@ impl ConvPassLowering<'_> {
         let params = &self.plan.params;
         let view = &self.plan.transformed.view;
         let serial = split.serial();
-        let share = |elements: Elements| -> Vec<Elements> {
-            let shares = deal((elements / serial).0, 1, self.tiles());
-            shares.into_iter().map(Elements).collect()
-        };
         // Serial output channels use the whole input every time, so only weights are sliced.
         let inputs =
             if split.in_channels_serial > 1 { view.input_elements() } else { Elements::ZERO };
-        let tensors = [("input", share(inputs)), ("weights", share(view.weight_elements()))];
+        let tensors = [
+            ("input", deal((inputs / serial).0, 1, self.tiles())),
+            ("weights", deal((view.weight_elements() / serial).0, 1, self.tiles())),
+        ];
         let mut cycles = vec![Cycles::ZERO; self.layout.parts.len()];
         for (_, elements) in &tensors {
             for (cycles, elements) in cycles.iter_mut().zip(elements) {
-                if !elements.is_zero() {
-                    *cycles += planner_cycles::dynamic_slice(machine, *elements, params.input_type);
+                if *elements > 0 {
+                    let elements = Elements(*elements);
+                    *cycles += planner_cycles::dynamic_slice(machine, elements, params.input_type);
                 }
             }
         }
@@ -103,13 +105,15 @@ impl ConvPassLowering<'_> {
 
     /// Adds the exchange that sends the loop counter to every tile.
     fn send_counter(&mut self, name: &str) {
-        let flow = |tile: usize| OperandExchangeFlow {
-            received: if tile == 0 { Bytes::ZERO } else { COUNTER_BYTES },
-            sent: if tile == 0 { COUNTER_BYTES } else { Bytes::ZERO },
-            messages_in: u64::from(tile > 0),
+        let receiver = OperandExchangeFlow {
+            received: COUNTER_BYTES,
+            messages_in: 1,
             ..OperandExchangeFlow::default()
         };
-        let flows = (0..self.layout.parts.len()).map(flow).collect();
+        let mut flows = vec![receiver; self.layout.parts.len()];
+        if let Some(first) = flows.first_mut() {
+            *first = OperandExchangeFlow { sent: COUNTER_BYTES, ..OperandExchangeFlow::default() };
+        }
         self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &[flows]);
     }
 
@@ -164,12 +168,12 @@ impl ConvPassLowering<'_> {
         // The ragged last group is copied in pieces, in and out.
         let ragged = !self.layout.slice.out_channels.is_multiple_of(group);
         let copies = if ragged { 2.0 * RAGGED_PIECE_COPY_CYCLES.ratio() } else { 0.0 };
-        let of_part = |(outputs, part): (&Elements, &ConvTilePart)| {
+        let mut cycles = Vec::new();
+        for (outputs, part) in outputs.iter().zip(&self.layout.parts) {
             let positions = part.field_elements() * part.batch * part.groups.size;
-            planner_cycles::dynamic_slice(self.machine, *outputs, data_type)
-                + Cycles::from_f64((positions as f64 * copies).round())
-        };
-        let cycles: Vec<Cycles> = outputs.iter().zip(&self.layout.parts).map(of_part).collect();
+            let copied = Cycles::from_f64((positions as f64 * copies).round());
+            cycles.push(planner_cycles::dynamic_slice(self.machine, *outputs, data_type) + copied);
+        }
         let kind = format!("popops::DynamicUpdateSlice1D<{}>", data_type.poplar_name());
         let vertices = vec![vertex_on(kind, outputs.iter().map(|_| 1), 2)];
         self.builder.compute(name.clone(), &cycles, vertices);

@@ -52,7 +52,9 @@ impl ConvPassLowering<'_> {
         // Poplar copies a vertex operand unless a whole region of it is on the tile. Halos come
         // from neighbours, so with halos no region of the input is whole.
         let in_place = [self.in_place[0] && !self.has_halo(), self.in_place[1]];
-        let of_part = |(tile, part): (u64, &ConvTilePart)| {
+        let mut input_bytes = Vec::new();
+        let mut weight_bytes = Vec::new();
+        for (tile, part) in (0u64..).zip(&self.layout.parts) {
             let groups = part.groups.size / vertex.groups_per_group;
             let in_groups = groups * (part.in_channels.size / vertex.in_chans_per_group);
             let out_groups = part.out_channels.size / vertex.out_chans_per_group;
@@ -62,18 +64,19 @@ impl ConvPassLowering<'_> {
             // input. Field and batch follow, the users of one set of weights.
             let input_user = tile % split.out_channels;
             let weight_user = tile / split.out_channels % weight_users;
-            let copied = |operand: ConvOperand, bytes, regions, users, user| {
-                let in_place = in_place[operand as usize];
-                if in_place { copied_bytes(bytes, regions, users, user) } else { bytes }
-            };
+            input_bytes.push(if in_place[ConvOperand::Input as usize] {
+                copied_bytes(inputs, in_groups, input_users, input_user)
+            } else {
+                inputs
+            });
             let weight_groups = in_groups * out_groups;
-            (
-                copied(ConvOperand::Input, inputs, in_groups, input_users, input_user),
-                copied(ConvOperand::Weights, weights, weight_groups, weight_users, weight_user),
-            )
-        };
-        let (inputs, weights) = (0u64..).zip(&self.layout.parts).map(of_part).unzip();
-        [inputs, weights]
+            weight_bytes.push(if in_place[ConvOperand::Weights as usize] {
+                copied_bytes(weights, weight_groups, weight_users, weight_user)
+            } else {
+                weights
+            });
+        }
+        [input_bytes, weight_bytes]
     }
 
     /// Returns true if tiles need input from their neighbours, so that no region is whole.
@@ -111,14 +114,15 @@ impl ConvPassLowering<'_> {
             }
             _ => part.inputs[dim],
         };
-        let channels = |part: &ConvTilePart| part.in_channels.size * part.groups.size;
         let inputs = self.per_tile(|part| {
             let field: u64 = (0..3).map(|dim| span(part, dim)).product();
-            field * part.batch * channels(part) * self.element_bytes()
+            let channels = part.in_channels.size * part.groups.size;
+            field * part.batch * channels * self.element_bytes()
         });
         let weights = self.per_tile(|part| {
             let kernel: u64 = (0..3).map(|dim| kernel(part, dim)).product();
-            kernel * channels(part) * part.out_channels.size * self.element_bytes()
+            let channels = part.in_channels.size * part.out_channels.size * part.groups.size;
+            kernel * channels * self.element_bytes()
         });
         Some([inputs, weights])
     }

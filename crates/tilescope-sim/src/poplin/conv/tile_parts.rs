@@ -97,17 +97,18 @@ impl PartitionedConv {
     /// Effective multiply-accumulates of a tile, without those on padding and on truncated
     /// elements.
     pub(crate) fn macs(&self, part: &ConvTilePart) -> u64 {
-        let along = self.slice.dims.iter().enumerate().map(|(dim, field)| {
+        let mut field_macs = 1;
+        for (dim, field) in self.slice.dims.iter().enumerate() {
             // Outputs between the steps meet zeros of a dilated input, and the vertex skips them.
             let step = field.active_output_step();
-            let hits = |kernel| length(&field.outputs_of_kernel(&part.field[dim], kernel));
-            part.kernel[dim].clone().map(|kernel| hits(kernel).div_ceil(step)).sum::<u64>()
-        });
-        along.product::<u64>()
-            * part.batch
-            * part.in_channels.real
-            * part.out_channels.real
-            * part.groups.real
+            let mut dim_macs = 0;
+            for kernel in part.kernel[dim].clone() {
+                let outputs = field.outputs_of_kernel(&part.field[dim], kernel);
+                dim_macs += length(&outputs).div_ceil(step);
+            }
+            field_macs *= dim_macs;
+        }
+        field_macs * part.batch * part.in_channels.real * part.out_channels.real * part.groups.real
     }
 }
 
@@ -119,17 +120,16 @@ fn cut_parts(plan: &ConvPlan, slice: &ConvParams, grain: ConvGrainSize) -> Vec<C
     let inputs = cut_padded(slice.in_channels, grain.in_channels, split.in_channels);
     let outputs = cut_padded(slice.out_channels, grain.out_channels, split.out_channels);
     let batches = split_into_grains(slice.batch, 1, split.batch);
-    let along = |size: fn(&FieldDim) -> u64, splits: &[u64; 3], innermost_grain: u64| {
-        let of_dim = |dim: usize| {
+    let split_dims = |size: fn(&FieldDim) -> u64, splits: &[u64; 3], innermost_grain: u64| {
+        [0, 1, 2].map(|dim| {
             let grain = if dim + 1 == dims { innermost_grain } else { 1 };
             let (size, parts) =
                 slice.dims.get(dim).map_or((1, 1), |field| (size(field), splits[dim]));
             split_into_grains(size, grain, parts)
-        };
-        [of_dim(0), of_dim(1), of_dim(2)]
+        })
     };
-    let fields = along(FieldDim::output, &split.field, plan.field_grain);
-    let kernels = along(|dim| dim.kernel, &split.kernel, 1);
+    let fields = split_dims(FieldDim::output, &split.field, plan.field_grain);
+    let kernels = split_dims(|dim| dim.kernel, &split.kernel, 1);
     let lengths =
         [0, 1, 2].map(|dim| input_lengths(slice.dims.get(dim), &fields[dim], &kernels[dim]));
 
@@ -189,11 +189,16 @@ fn input_lengths(
     outputs: &[Range<u64>],
     kernels: &[Range<u64>],
 ) -> Vec<Vec<u64>> {
-    let needs = |outputs: &Range<u64>, kernel: &Range<u64>| {
-        field.map_or(1, |field| length(&field.inputs_of(outputs, kernel.clone())))
-    };
-    let of_outputs = |outputs| kernels.iter().map(|kernel| needs(outputs, kernel)).collect();
-    outputs.iter().map(of_outputs).collect()
+    let mut lengths = Vec::new();
+    for outputs in outputs {
+        let mut of_kernels = Vec::new();
+        for kernel in kernels {
+            let inputs = field.map_or(1, |field| length(&field.inputs_of(outputs, kernel.clone())));
+            of_kernels.push(inputs);
+        }
+        lengths.push(of_kernels);
+    }
+    lengths
 }
 
 impl ConvTilePart {
@@ -215,9 +220,16 @@ pub(crate) fn length(range: &Range<u64>) -> u64 {
 /// Splits `size` elements into `parts` parts of whole grains. The last grain may be short.
 pub(crate) fn split_into_grains(size: u64, grain: u64, parts: u64) -> Vec<Range<u64>> {
     let grains = size.div_ceil(grain);
-    // The same rounding as in poplibs: the position of the odd grains determines the fullest tiles.
-    let at = |part: u64| (part * grains / parts * grain).min(size);
-    (0..parts).map(|part| at(part)..at(part + 1)).collect()
+    let mut ranges = Vec::new();
+    let mut start = 0;
+    for part in 0..parts {
+        // The same rounding as in poplibs: the position of the odd grains determines the fullest
+        // tiles.
+        let end = ((part + 1) * grains / parts * grain).min(size);
+        ranges.push(start..end);
+        start = end;
+    }
+    ranges
 }
 
 /// As [`split_into_grains`], for channels, which are padded to whole grains.

@@ -256,9 +256,16 @@ impl<'a> ConvVertexBuilder<'a> {
     /// Outputs of the fullest position of all dimensions, in rows of the innermost one.
     fn rows(&self, key: &ConvVertexKey) -> ConvOutputRows {
         let last = self.layout.dims() - 1;
-        let most = |dim: usize| key.positions[dim].iter().map(|(active, _)| *active).max();
-        let outer: u64 = (0..last).map(|dim| most(dim).unwrap_or(1)).product();
-        ConvOutputRows { count: key.work.batch * outer, length: most(last).unwrap_or(1) }
+        let mut rows = ConvOutputRows { count: key.work.batch, length: 1 };
+        for (dim, positions) in key.positions[..=last].iter().enumerate() {
+            let most = positions.iter().map(|(active, _)| *active).max().unwrap_or(1);
+            if dim == last {
+                rows.length = most;
+            } else {
+                rows.count *= most;
+            }
+        }
+        rows
     }
 
     /// Returns true if all 16 units compute sums in a narrower type than requested. These run on

@@ -1,5 +1,6 @@
 //! Builder of the phases of an [`OperationWork`], and the traffic of exchanges.
 
+use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, VertexInstances,
     WorkPhase, WorkPhaseKind,
@@ -80,16 +81,22 @@ impl ConvWorkBuilder {
         for (cycles, traffic) in cycles.iter_mut().zip(&traffic) {
             *cycles = (*cycles).max(machine.exchange_cycles(traffic.bytes_out, false));
         }
-        let takes_part = |tile: &usize| traffic[*tile] != TileTraffic::default();
+        let mut traffic_runs = TileRuns::empty();
+        let mut cycle_runs = TileRuns::empty();
+        for (tile, (traffic, cycles)) in TileId(0).onwards().zip(traffic.iter().zip(&cycles)) {
+            if *traffic != TileTraffic::default() {
+                traffic_runs.push(TileRange::single(tile), *traffic);
+                cycle_runs.push(TileRange::single(tile), *cycles);
+            }
+        }
         // Poplar elides copies of data already in place, whereas an empty phase would still cost
         // its start.
-        if !(0..tiles).any(|tile| takes_part(&tile)) {
+        if traffic_runs.is_empty() {
             return;
         }
-        let present = |tile: usize| takes_part(&tile).then_some(tile);
-        let traffic = tile_runs_of((0..tiles).map(|tile| present(tile).map(|tile| traffic[tile])));
-        let cycles = tile_runs_of((0..tiles).map(|tile| present(tile).map(|tile| cycles[tile])));
-        self.push(name, WorkPhaseKind::Exchange { traffic, cycles, in_order: false });
+        let kind =
+            WorkPhaseKind::Exchange { traffic: traffic_runs, cycles: cycle_runs, in_order: false };
+        self.push(name, kind);
     }
 
     /// Adds a compute set. Tiles without cycles take no part.
@@ -102,8 +109,7 @@ impl ConvWorkBuilder {
         if cycles.iter().all(|cycles| cycles.is_zero()) {
             return;
         }
-        let cycles =
-            tile_runs_of(cycles.iter().map(|cycles| (!cycles.is_zero()).then_some(*cycles)));
+        let cycles = nonzero_runs_of(cycles.iter().copied());
         self.push(name, WorkPhaseKind::Compute { cycles, vertices });
     }
 
@@ -155,7 +161,7 @@ impl ConvWorkBuilder {
         if live.is_empty() || bytes.iter().all(|bytes| bytes.is_zero()) {
             return;
         }
-        let bytes = tile_runs_of(bytes.iter().map(|bytes| (!bytes.is_zero()).then_some(*bytes)));
+        let bytes = nonzero_runs_of(bytes.iter().copied());
         let place = if interleaved { MemoryConstraint::Interleaved } else { MemoryConstraint::Any };
         self.temporaries.push(TemporaryVariable {
             name,
@@ -183,23 +189,23 @@ fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<Bytes> {
     let received: Bytes = flows.iter().map(|flow| flow.received).sum();
     let held: Bytes = flows.iter().map(|flow| flow.sent).sum();
     debug_assert!(received.is_zero() || !held.is_zero(), "what is received lies on some tile");
-    let mut before = Bytes::ZERO;
-    let share = |flow: &OperandExchangeFlow| {
-        let start = before;
-        before += flow.sent;
+    let mut delivered = Vec::new();
+    let mut sent = Bytes::ZERO;
+    let mut delivered_before = Bytes::ZERO;
+    for flow in flows {
+        sent += flow.sent;
         // Differences of rounded running sums add up to the total, whereas rounded shares would
         // not.
-        let at = |sum: Bytes| received.share(sum.0, held.0.max(1));
-        at(before) - at(start)
-    };
-    flows.iter().map(share).collect()
+        let delivered_so_far = received.share(sent.0, held.0.max(1));
+        delivered.push(delivered_so_far - delivered_before);
+        delivered_before = delivered_so_far;
+    }
+    delivered
 }
 
-/// Run-length encodes values of tiles from 0 on.
-pub(crate) fn tile_runs_of<T: Clone + PartialEq>(
-    values: impl IntoIterator<Item = Option<T>>,
-) -> TileRuns<T> {
-    TileRuns::from_tiles(TileId(0), values)
+/// Run-length encodes the nonzero values of tiles from 0 on.
+pub(crate) fn nonzero_runs_of<T: Quantity>(values: impl IntoIterator<Item = T>) -> TileRuns<T> {
+    per_tile(TileId(0).onwards().zip(values))
 }
 
 /// One vertex of a type on every tile with a nonzero value in `present`.
@@ -208,13 +214,7 @@ pub(crate) fn vertex_on(
     present: impl IntoIterator<Item = u64>,
     edges: u64,
 ) -> VertexInstances {
-    let mut count = TileRuns::empty();
-    for (tile, vertices) in TileId(0).onwards().zip(present) {
-        if vertices > 0 {
-            count.push(TileRange::single(tile), vertices);
-        }
-    }
-    VertexInstances::of_edges(vertex_type, count, edges)
+    VertexInstances::of_edges(vertex_type, nonzero_runs_of(present), edges)
 }
 
 #[cfg(test)]

@@ -72,14 +72,14 @@ impl AmpCycleEstimator {
     /// Cycles of a worker of the 1x1 vertex for `outputs` outputs: the inner part of
     /// `getConvPartial1x1SupervisorInnerLoopCycleEstimate`.
     fn worker_1x1(&self, outputs: u64, zeroing: bool) -> u64 {
-        let more = |first: u64| first + (outputs.saturating_sub(3)) * self.core();
+        let pipelined = outputs.saturating_sub(3) * self.core();
         if self.quarter {
             // Poplibs 2023, the first version with 8-bit floats.
             let base = match outputs {
                 0 => 21,
                 1 => 35,
                 2 => 40,
-                _ => more(44),
+                _ => 44 + pipelined,
             };
             return base - if zeroing && outputs > 0 { 5 } else { 0 };
         }
@@ -91,7 +91,7 @@ impl AmpCycleEstimator {
                 0 => 20 + extra,
                 1 => 31 + extra,
                 2 => 40 + extra,
-                _ => more(if zeroing { 38 } else { 40 }),
+                _ => pipelined + if zeroing { 38 } else { 40 },
             };
             return base - self.retention_savings().first_call;
         }
@@ -111,8 +111,8 @@ impl AmpCycleEstimator {
             (1, false) => 39,
             (2, true) => 46,
             (2, false) => 40,
-            (_, true) => more(46),
-            (_, false) => more(41),
+            (_, true) => 46 + pipelined,
+            (_, false) => 41 + pipelined,
         }
     }
 
@@ -130,8 +130,9 @@ impl AmpCycleEstimator {
 
     /// Cycles of the 1x1 vertex (`getConvPartial1x1SupervisorOuterLoopCycleEstimate`).
     pub(crate) fn cycles_1x1(&self, work: &ConvVertexWork, rows: ConvOutputRows) -> Cycles {
-        let (conv_groups, in_groups, out_groups) =
-            (work.conv_groups, work.in_groups, work.out_groups);
+        let conv_groups = work.conv_groups;
+        let in_groups = work.in_groups;
+        let out_groups = work.out_groups;
         // Only the first group of input channels starts from zeros. The others add to its partials.
         let first = self.inner_1x1(rows, true);
         let later = self.inner_1x1(rows, false);
@@ -141,23 +142,21 @@ impl AmpCycleEstimator {
             return Cycles(46 + conv_groups * (21 + out_groups * out_group));
         }
         let saved = self.retention_savings();
-        let pass = |overhead: u64, inner: u64| {
-            out_groups * (19 + self.passes * (overhead + loads + inner))
-        };
+        let later_pass = out_groups * (19 + self.passes * (6 + loads + later));
+        let first_pass = out_groups * (19 + self.passes * (7 + loads + first));
         Cycles(
             // `worker_1x1` subtracts kept state from every call. The first call had none, so its
             // cycles are added here.
             50 + self.workers
                 * (saved.first_call + saved.input_group * (in_groups * conv_groups - 1))
-                + conv_groups
-                    * (12 + (in_groups - 1) * (16 + pass(6, later)) + 11 + pass(7, first)),
+                + conv_groups * (12 + (in_groups - 1) * (16 + later_pass) + 11 + first_pass),
         )
     }
 
     /// Cycles of a worker of the nx1 vertex for one kernel position
     /// (`getConvPartialnx1SupervisorInnerLoopCycleEstimate`).
     fn worker_nx1(&self, share: ConvWorkerShare) -> u64 {
-        let row = |outputs: u64| {
+        let rows = share.sum_over_worklist(|outputs| {
             let cycles = match (outputs, self.float_inputs) {
                 (0, _) => 17,
                 (1, true) => 33,
@@ -168,8 +167,8 @@ impl AmpCycleEstimator {
                 (_, false) => 34 + 4 * (outputs - 3),
             };
             cycles - NX1_RETENTION
-        };
-        17 + u64::from(!self.float_partials) + share.sum_over_worklist(row)
+        });
+        17 + u64::from(!self.float_partials) + rows
     }
 
     /// Cycles of one kernel position of the nx1 vertex with outputs `rows`
@@ -198,8 +197,9 @@ impl AmpCycleEstimator {
         inner: Cycles,
         field: u64,
     ) -> Cycles {
-        let (conv_groups, in_groups, out_groups) =
-            (work.conv_groups, work.in_groups, work.out_groups);
+        let conv_groups = work.conv_groups;
+        let in_groups = work.in_groups;
+        let out_groups = work.out_groups;
         // This vertex only adds, so all partials are zeroed before its first kernel position.
         let zero_retention = zero_partials_retention(self.float_partials);
         Cycles(

@@ -60,7 +60,6 @@ pub(crate) fn horizontal_cycles(
     let dealt = deal(rows, machine.workers());
 
     let dot = dot_product(float_inputs, float_partials, vertex.in_chans_per_group);
-    let entry = |outputs: u64, out_chans: u64| 19 + outputs * (7 + out_chans * dot);
     // With half partials two output channels are processed at once. The published estimate halves
     // the count again for every row, so only the first one pays for its products.
     let first_chans =
@@ -68,12 +67,13 @@ pub(crate) fn horizontal_cycles(
     let later_chans = if float_partials { first_chans } else { 0 };
     let mut position = 16;
     if dealt.whole > 0 {
-        position += entry(row, first_chans) + (dealt.whole - 1) * entry(row, later_chans);
+        position += horizontal_entry(row, first_chans, dot)
+            + (dealt.whole - 1) * horizontal_entry(row, later_chans, dot);
     }
     if dealt.parts > 0 {
         let part = dealt.parts * (row + dealt.cut - 1) / dealt.cut;
         let chans = if dealt.whole > 0 { later_chans } else { first_chans };
-        position += if part == 0 { 7 } else { entry(part, chans) };
+        position += if part == 0 { 7 } else { horizontal_entry(part, chans, dot) };
     }
     let positions: u64 = work.kernel[..context.dims].iter().product();
     let inner = machine.workers() * (positions * position + 16);
@@ -91,6 +91,12 @@ pub(crate) fn horizontal_cycles(
             + work.conv_groups * (23 + work.in_groups * (15 + work.out_groups * (10 + inner)))
             + zero,
     )
+}
+
+/// Cycles of a worklist entry of `outputs` outputs of a dot product vertex, where one product takes
+/// `dot` cycles.
+fn horizontal_entry(outputs: u64, out_chans: u64, dot: u64) -> u64 {
+    19 + outputs * (7 + out_chans * dot)
 }
 
 /// Cycles of an elementwise product vertex. `None` if it has more than one output channel
@@ -111,11 +117,9 @@ pub(crate) fn vertical_cycles(
     let height = work.kernel[..last].iter().product::<u64>();
     let width = work.kernel[last];
     let dealt = deal(field * work.batch, machine.workers());
-    // 5 of the 20 store and reload the accumulators. poplibs counts them for every entry, although
-    // only a change of outputs needs them.
-    let entry = |width: u64| 20 + 2 * (width - 1);
-    let worker =
-        6 + height * (dealt.whole * entry(width) + dealt.parts * entry(width.div_ceil(dealt.cut)));
+    let worker = 6 + height
+        * (dealt.whole * vertical_entry(width)
+            + dealt.parts * vertical_entry(width.div_ceil(dealt.cut)));
     let inner = machine.workers() * worker;
 
     // Every worker zeroes its own partials for the whole field. They are added at the end.
@@ -124,6 +128,13 @@ pub(crate) fn vertical_cycles(
     let reduce = 10 + (9 + 2 * (machine.workers() - 1)) * per_worker / 4;
     let groups = zero + 32 + work.in_groups * (24 + inner) + reduce;
     Some(Cycles(61 + 13 + 26 + groups * work.conv_groups))
+}
+
+/// Cycles of a worklist entry of `width` outputs of an elementwise product vertex.
+fn vertical_entry(width: u64) -> u64 {
+    // 5 of the 20 store and reload the accumulators. poplibs counts them for every entry, although
+    // only a change of outputs needs them.
+    20 + 2 * (width - 1)
 }
 
 /// Cycles of an outer product vertex. `None` if it has more than one column times one row

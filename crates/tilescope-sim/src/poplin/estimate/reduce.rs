@@ -26,15 +26,18 @@ fn split_stages(depth: u64, stages: u32) -> (Vec<u64>, f32) {
     // The best depth is a root that is rarely whole, so both neighbours are tried. As in poplibs,
     // messages are counted in single precision, or near ties would be resolved differently.
     let lower = Elements::from_f64((depth as f64).powf(exponent)).0;
-    let with = |next: u64| {
-        let (rest, messages) = split_stages(next, stages - 1);
-        let mut depths = vec![next];
-        depths.extend(rest);
-        (depths, messages + depth as f32 / next as f32)
-    };
-    let down = with(lower);
-    let up = with(lower + 1);
+    let down = split_stages_at(depth, lower, stages);
+    let up = split_stages_at(depth, lower + 1, stages);
     if down.1 < up.1 { down } else { up }
+}
+
+/// The intermediate depths and the number of messages of each tile, if `next` is the first
+/// intermediate depth.
+fn split_stages_at(depth: u64, next: u64, stages: u32) -> (Vec<u64>, f32) {
+    let (rest, messages) = split_stages(next, stages - 1);
+    let mut depths = vec![next];
+    depths.extend(rest);
+    (depths, messages + depth as f32 / next as f32)
 }
 
 /// One stage of a reduction, on one tile.

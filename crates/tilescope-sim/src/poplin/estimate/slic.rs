@@ -54,12 +54,12 @@ impl SlicVertexVariant {
     /// Cycles of a worker for one group and sub-kernel
     /// (`getConvPartialSlicSupervisorInnerLoopCycleEstimate`).
     fn worker(&self, share: ConvWorkerShare, zeroing: bool) -> u64 {
-        let entry = |outputs: u64| {
-            let start = if self.merges { 9 } else { 10 } + u64::from(zeroing);
-            let partials = if self.float_partials { 3 } else { 0 };
+        let start = if self.merges { 9 } else { 10 } + u64::from(zeroing);
+        let partials = if self.float_partials { 3 } else { 0 };
+        let entries = share.sum_over_worklist(|outputs| {
             start + partials + self.row(outputs, zeroing) * self.input_passes
-        };
-        17 + share.sum_over_worklist(entry) + if self.merges { 2 } else { 0 }
+        });
+        17 + entries + if self.merges { 2 } else { 0 }
     }
 }
 
@@ -81,14 +81,11 @@ pub(crate) fn cycles(
     let outer: u64 = work.field[..last].iter().product();
     let rows = ConvOutputRows { count: work.batch * outer, length: work.field[last] };
     let outputs = rows.count * rows.length;
-    let inner = |zeroing: bool| {
-        let most =
-            rows.worker_cost_extremes(workers, |share| window.worker(share, zeroing)).slowest;
-        // The buffers are merged with the last sub-kernel. The merge is counted with the first, the
-        // zeroing one, because both occur equally often.
-        let merge = if window.merges && zeroing { 2 + 2 * outputs } else { 0 };
-        most * workers + merge
-    };
+    let first = rows.worker_cost_extremes(workers, |share| window.worker(share, true)).slowest;
+    let later = rows.worker_cost_extremes(workers, |share| window.worker(share, false)).slowest;
+    // The buffers are merged with the last sub-kernel. The merge is counted with the first, the
+    // zeroing one, because both occur equally often.
+    let merge = if window.merges { 2 + 2 * outputs } else { 0 };
 
     let other: u64 = work.kernel[..last].iter().product();
     let sub_kernels = work.kernel[last].div_ceil(SLIC_WINDOW) * other;
@@ -112,7 +109,7 @@ pub(crate) fn cycles(
             + (weight_load + per_kernel) * sub_kernels
             + 6 * (sub_kernels - 1)
             + 1
-            + groups * inner(true)
-            + groups * (sub_kernels - 1) * inner(false),
+            + groups * (first * workers + merge)
+            + groups * (sub_kernels - 1) * later * workers,
     ))
 }

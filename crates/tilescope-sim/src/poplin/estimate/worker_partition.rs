@@ -29,9 +29,17 @@ pub(crate) struct ConvWorkerShare {
 impl ConvWorkerShare {
     /// Sum of `cost` over all entries of the worklist.
     pub(crate) fn sum_over_worklist(&self, cost: impl Fn(u64) -> u64) -> u64 {
-        let part = |length: u64| if length == 0 { 0 } else { cost(length) };
-        let whole = if self.whole_rows == 0 { 0 } else { self.whole_rows * cost(self.row) };
-        part(self.first) + whole + part(self.last)
+        let mut sum = 0;
+        if self.first > 0 {
+            sum += cost(self.first);
+        }
+        if self.whole_rows > 0 {
+            sum += self.whole_rows * cost(self.row);
+        }
+        if self.last > 0 {
+            sum += cost(self.last);
+        }
+        sum
     }
 
     /// Number of entries of the worklist.

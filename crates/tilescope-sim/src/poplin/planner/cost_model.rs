@@ -10,11 +10,11 @@ use super::plan::{ConvOptions, ConvPartition, ConvPass, ConvPlanEstimate, Linear
 use super::transforms::TransformedConvParams;
 use super::vertex_candidates::{ConvMethod, ConvVertexType, SLIC_WINDOW};
 use crate::poplin::estimate::{ConvVertexContext, ConvVertexWork, reduce, vertex_cycles};
-use crate::poplin::params::{ConvParams, FieldDim, OutputTransform};
+use crate::poplin::params::{ConvParams, OutputTransform};
 use crate::popops::planner_cycles;
 use crate::shape::DType;
 use crate::targets::IpuTarget;
-use tilescope_report::units::{Bytes, Cycles, Elements};
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity};
 
 /// Sizes of the largest part of a split operation. Channels and groups are padded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -262,15 +262,15 @@ impl ConvCostModel {
             ConvMethod::Slic { .. } => {
                 // Weights stay in registers while the window slides, so zeros between them would
                 // have to be stored there. Strides of 1 and 2 are built into the instruction.
-                let kernel_is_plain = |dim: &FieldDim| {
+                let plain_kernels = dims.iter().all(|dim| {
                     let kernel = &dim.kernel_transform;
                     !dim.input_transform.flip
                         && !kernel.flip
                         && kernel.dilation == 1
                         && kernel.padding_lower == 0
                         && kernel.padding_upper == 0
-                };
-                dims.iter().all(kernel_is_plain) && self.context.innermost_stride <= 2
+                });
+                plain_kernels && self.context.innermost_stride <= 2
             }
             // The vertex computes output `x` from input `x` alone, so nothing may shift or thin out
             // the field.
@@ -316,16 +316,15 @@ impl ConvCostModel {
     pub(crate) fn part_size(&self, split: &ConvPartition) -> ConvPartSize {
         let whole = &self.whole;
         let grain = &self.grain;
-        let channels = |size: u64, grain: u64, parts: u64| (size / grain).div_ceil(parts) * grain;
         let mut size = ConvPartSize {
             batch: whole.batch.div_ceil(split.batch),
-            groups: channels(whole.groups, grain.groups, split.groups),
-            in_channels: channels(
+            groups: largest_part(whole.groups, grain.groups, split.groups),
+            in_channels: largest_part(
                 whole.in_channels,
                 grain.in_channels,
                 split.in_channels * split.in_channels_serial,
             ),
-            out_channels: channels(
+            out_channels: largest_part(
                 whole.out_channels,
                 grain.out_channels,
                 split.out_channels * split.out_channels_serial,
@@ -334,7 +333,7 @@ impl ConvCostModel {
         };
         for dim in 0..self.dims {
             let grain = if dim + 1 == self.dims { self.field_grain } else { 1 };
-            size.field[dim] = channels(whole.field[dim], grain, split.field[dim]);
+            size.field[dim] = largest_part(whole.field[dim], grain, split.field[dim]);
             size.kernel[dim] = whole.kernel[dim].div_ceil(split.kernel[dim]);
         }
         size
@@ -406,7 +405,7 @@ impl ConvCostModel {
         // poplibs adds this only to prune its search and calls it redundant (addEstimates). It is
         // not redundant if an estimate exceeds the vertex's peak rate: such plans are excluded.
         let plausible = Cycles(self.macs / self.vertex().max_macs_per_cycle(&self.machine));
-        (plausible <= tile_cycles).then_some(cycles)
+        if plausible <= tile_cycles { Some(cycles) } else { None }
     }
 
     /// The whole estimate: cycles that accumulate over serial iterations besides operands, vertices
@@ -436,33 +435,29 @@ impl ConvCostModel {
         // broadcast.
         let inputs_share = self.padded.input_elements().div_ceil(tiles);
         let weights_share = self.padded.weight_elements().div_ceil(tiles);
-        let sliced = |elements: Elements, parts: u64, data_type: DType| {
-            if parts == 1 {
-                Cycles::ZERO
-            } else {
-                planner_cycles::dynamic_slice(machine, elements.div_ceil(parts), data_type)
-            }
-        };
         // Serial input channels accumulate: the result starts as zeros, keeps the type of partials
         // until the last slice has been added, and is cast once after the loop.
         let serial_inputs = split.in_channels_serial > 1;
-        let when = |condition: bool, cycles: Cycles| if condition { cycles } else { Cycles::ZERO };
         // The weights may have the layout of another pass of the layer. The rearranged copy is live
         // during the whole loop, so below it is added to the other temporaries instead of taking
         // the maximum.
         let before_slice = serial > 1 && self.role.pass.is_fully_connected() && !self.role.joint;
         let mut estimate = ConvPlanEstimate {
-            rearrange_before_slice: when(
+            rearrange_before_slice: nonzero_if(
                 before_slice,
                 // One element per cycle on the tile, because the layout in which they arrive is
                 // unknown.
                 machine.exchange_cycles(weights_share * input_type.bytes(), false)
                     + Cycles(weights_share.0),
             ),
-            zero: when(serial_inputs, planner_cycles::zero(machine, outputs, partials)),
+            zero: nonzero_if(serial_inputs, planner_cycles::zero(machine, outputs, partials)),
             // Serial output channels slice only the weights, serial input channels both operands.
-            dynamic_slice: sliced(inputs_share, split.in_channels_serial, input_type)
-                + sliced(weights_share, serial, input_type),
+            dynamic_slice: slice_cycles(
+                machine,
+                inputs_share,
+                split.in_channels_serial,
+                input_type,
+            ) + slice_cycles(machine, weights_share, serial, input_type),
             transform_copy: layout.copy,
             transform_exchange: layout.exchange,
             input_exchange: operands.inputs,
@@ -481,12 +476,12 @@ impl ConvCostModel {
                 partials,
                 self.result_type,
             ),
-            dynamic_update: sliced(outputs, split.out_channels_serial, partials),
-            add_in_place: when(
+            dynamic_update: slice_cycles(machine, outputs, split.out_channels_serial, partials),
+            add_in_place: nonzero_if(
                 serial_inputs,
                 planner_cycles::add_in_place(machine, outputs, partials),
             ),
-            cast: when(
+            cast: nonzero_if(
                 serial_inputs,
                 reduce::cast_cycles(machine, outputs, partials, self.result_type),
             ),
@@ -507,16 +502,15 @@ impl ConvCostModel {
                     + estimate.dynamic_update
                     + estimate.add_in_place);
 
-        let when = |condition: bool, bytes: Bytes| if condition { bytes } else { Bytes::ZERO };
         // Counted twice while the copy is being made: source and copy are live together.
-        let sliced_weights = when(before_slice, weights_share * input_type.bytes());
+        let sliced_weights = nonzero_if(before_slice, weights_share * input_type.bytes());
         estimate.temp_bytes = sliced_weights
             + layout
                 .bytes
                 .max(padding.bytes + self.conv_bytes(size, &elements))
                 .max(self.reduce_bytes(outputs, depth))
                 .max(sliced_weights)
-            + when(serial_inputs, outputs * partials.bytes());
+            + nonzero_if(serial_inputs, outputs * partials.bytes());
         estimate
     }
 
@@ -601,16 +595,14 @@ impl ConvCostModel {
         if kernel_padding == [0; 3] && input_padding == [0; 3] {
             return PaddingCost::default();
         }
-        let added = |sizes: &[u64; 3], padding: &[u64; 3]| {
-            let padded: u64 = (0..self.dims).map(|dim| sizes[dim] + padding[dim]).product();
-            padded - sizes[..self.dims].iter().product::<u64>()
-        };
         let kernel_zeros = size.groups
-            * added(&size.kernel, &kernel_padding)
+            * added_elements(&size.kernel[..self.dims], &kernel_padding)
             * size.in_channels
             * size.out_channels;
-        let input_zeros =
-            size.groups * size.batch * added(&size.field, &input_padding) * size.in_channels;
+        let input_zeros = size.groups
+            * size.batch
+            * added_elements(&size.field[..self.dims], &input_padding)
+            * size.in_channels;
         let bytes = self.padded.input_type.bytes();
         let paired =
             self.role.order == LinearizeTileOrder::Standard && split.out_channels.is_multiple_of(2);
@@ -643,6 +635,31 @@ impl ConvCostModel {
         kernel[dim] += missing;
         input[dim] += missing * self.padded.dims[dim].kernel_transform.dilation;
     }
+}
+
+/// Size of the largest of `parts` parts of `size` elements in whole grains.
+fn largest_part(size: u64, grain: u64, parts: u64) -> u64 {
+    (size / grain).div_ceil(parts) * grain
+}
+
+/// Cycles to slice one of `parts` parts of `elements`, or to write it back. Zero for a single part.
+fn slice_cycles(machine: &IpuTarget, elements: Elements, parts: u64, data_type: DType) -> Cycles {
+    if parts == 1 {
+        Cycles::ZERO
+    } else {
+        planner_cycles::dynamic_slice(machine, elements.div_ceil(parts), data_type)
+    }
+}
+
+/// Returns `value` if `condition` is true, otherwise zero.
+fn nonzero_if<T: Quantity>(condition: bool, value: T) -> T {
+    if condition { value } else { T::ZERO }
+}
+
+/// Number of elements that padding adds to a field of the given sizes.
+fn added_elements(sizes: &[u64], padding: &[u64]) -> u64 {
+    let padded: u64 = sizes.iter().zip(padding).map(|(size, padding)| size + padding).product();
+    padded - sizes.iter().product::<u64>()
 }
 
 /// Returns true if every kernel element contributes to all outputs, and rows are contiguous: the

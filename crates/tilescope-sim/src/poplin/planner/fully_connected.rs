@@ -66,17 +66,18 @@ impl<'a> FullyConnectedSearch<'a> {
         options: &ConvOptions,
         most: usize,
     ) -> Result<Self, PlanError> {
-        let task = |params: &ConvParams, pass: ConvPass| {
+        let create_task = |params: &ConvParams, pass: ConvPass| {
             let task = ConvPlanningTask::new(machine, params, &options.with_pass(pass))?;
             Ok(ConvPlanningTask { most, ..task })
         };
-        let joint = ConvPlanningTask { joint: true, ..task(params, ConvPass::FcTrainingForward)? };
+        let joint =
+            ConvPlanningTask { joint: true, ..create_task(params, ConvPass::FcTrainingForward)? };
         let forward = &joint.params;
         debug_assert_eq!(forward.macs(), params.macs(), "planning changes no work");
         let separate = [
-            task(params, ConvPass::FcTrainingForward)?,
-            task(&joint_plan::backward_params(forward), ConvPass::FcTrainingBackward)?,
-            task(&joint_plan::update_params(forward), ConvPass::FcTrainingWeightUpdate)?,
+            create_task(params, ConvPass::FcTrainingForward)?,
+            create_task(&joint_plan::backward_params(forward), ConvPass::FcTrainingBackward)?,
+            create_task(&joint_plan::update_params(forward), ConvPass::FcTrainingWeightUpdate)?,
         ];
         // Neither kind is always cheaper: a joint plan moves no weights between passes, but
         // supports only swapped operands and no parallel split of output channels.
@@ -100,10 +101,9 @@ impl<'a> FullyConnectedSearch<'a> {
     }
 
     fn both_keep_bound(&self) -> bool {
-        let keeps = |found: &Vec<ConvPlanSearchResult>| {
+        self.separate_found.iter().chain([&self.joint_found]).all(|found| {
             found.first().is_some_and(|found| matches!(found.bound, MemoryBound::Within(_)))
-        };
-        keeps(&self.joint_found) && self.separate_found.iter().all(keeps)
+        })
     }
 
     /// Discards the results of the more expensive kind.
@@ -164,7 +164,7 @@ impl<'a> FullyConnectedSearch<'a> {
         let split = found.best.partition;
         let size = candidate.model.part_size(&split);
         let forward = task.finish(found);
-        let derived = |index: usize, pass: ConvPass, params: ConvParams| {
+        let derive = |index: usize, pass: ConvPass, params: ConvParams| {
             let other = &candidate.others[index];
             let dims = candidate.model.dims;
             let (split, size): (ConvPartition, ConvPartSize) =
@@ -175,12 +175,12 @@ impl<'a> FullyConnectedSearch<'a> {
             joint_plan::derive(&forward, pass, params, *other.model.vertex(), estimate)
         };
         Ok(ConvTrainingPlans {
-            backward: derived(
+            backward: derive(
                 0,
                 ConvPass::FcTrainingBackward,
                 joint_plan::backward_params(&task.params),
             )?,
-            update: derived(
+            update: derive(
                 1,
                 ConvPass::FcTrainingWeightUpdate,
                 joint_plan::update_params(&task.params),

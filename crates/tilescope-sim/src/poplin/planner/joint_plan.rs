@@ -146,10 +146,11 @@ fn update_vertex(
         return Ok(Some(plain_vertex(method, params, options, channels)));
     }
     if method == ConvMethod::OuterProduct {
-        let single = swapped.dims.iter().all(|dim| dim.kernel == 1);
+        if swapped.dims.iter().any(|dim| dim.kernel != 1) {
+            return Ok(None);
+        }
         let vertex = plain_vertex(method, params, options, channels);
-        let vertex = ConvVertexType { partial_type: params.input_type, ..vertex };
-        return Ok(single.then_some(vertex));
+        return Ok(Some(ConvVertexType { partial_type: params.input_type, ..vertex }));
     }
     let groups_are_given = same_kind(forward.method, method);
     let options = options.with_pass(ConvPass::FcTrainingWeightUpdate);
@@ -159,6 +160,18 @@ fn update_vertex(
             same_kind(vertex.method, method) && (!groups_are_given || vertex.channels() == channels)
         },
     ))
+}
+
+/// Returns a shape with its innermost inputs and input channels swapped.
+fn with_swapped_field(shape: &ConvParams, dims: usize) -> ConvParams {
+    let mut swapped = shape.clone();
+    std::mem::swap(&mut swapped.dims[dims - 1].input, &mut swapped.in_channels);
+    swapped
+}
+
+/// Returns a shape with its input and output channels swapped.
+fn with_swapped_channels(shape: &ConvParams) -> ConvParams {
+    ConvParams { in_channels: shape.out_channels, out_channels: shape.in_channels, ..shape.clone() }
 }
 
 /// Returns the other passes of a joint plan of `forward`.
@@ -172,11 +185,6 @@ pub(crate) fn passes(
     let dims = forward.dims;
     let grain = forward.grain;
     let field_grain = grain.in_channels;
-    let turned = |shape: &ConvParams| {
-        let mut turned = shape.clone();
-        std::mem::swap(&mut turned.dims[dims - 1].input, &mut turned.in_channels);
-        turned
-    };
     // These passes run on the tiles of the forward weights, so adjacent tiles read different
     // inputs: with their tile orders `operand_exchange` pairs no tiles.
     let backward = ConvCostModel::joint_pass(
@@ -186,17 +194,16 @@ pub(crate) fn passes(
             joint: true,
             order: LinearizeTileOrder::FcBackward,
         },
-        [&backward_params(original), &turned(&forward.padded), &turned(&transformed.shape)],
+        [
+            &backward_params(original),
+            &with_swapped_field(&forward.padded, dims),
+            &with_swapped_field(&transformed.shape, dims),
+        ],
         transformed,
         vertices.backward,
         backward_size(&forward.whole, dims),
         ConvGrainSize { in_channels: field_grain, ..grain },
     );
-    let exchanged = |shape: &ConvParams| {
-        let mut exchanged = shape.clone();
-        std::mem::swap(&mut exchanged.in_channels, &mut exchanged.out_channels);
-        exchanged
-    };
     let update = ConvCostModel::joint_pass(
         machine,
         ConvModelRole {
@@ -204,7 +211,11 @@ pub(crate) fn passes(
             joint: true,
             order: LinearizeTileOrder::FcWeightUpdate,
         },
-        [&update_params(original), &exchanged(&forward.padded), &exchanged(&transformed.shape)],
+        [
+            &update_params(original),
+            &with_swapped_channels(&forward.padded),
+            &with_swapped_channels(&transformed.shape),
+        ],
         transformed,
         vertices.update,
         update_size(&forward.whole, dims),

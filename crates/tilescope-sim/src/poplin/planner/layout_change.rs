@@ -109,26 +109,30 @@ impl LayoutChange {
         let regroup_weights = pass == ConvPass::TrainingForward && !group.0.is_multiple_of(full);
 
         let mut changes = Vec::new();
-        let operand = |elements: Elements, together: Elements, scaled_by: u64, exchanged: bool| {
-            LayoutChangeTerm {
-                elements,
-                // poplibs uses the size of the output's elements for the operands too.
-                element_bytes: original.output_type.bytes(),
-                contiguous_elements: together,
-                scale: scale(shape.input_type, scaled_by),
-                exchanged,
-            }
-        };
+        let change_operand =
+            |elements: Elements, together: Elements, scaled_by: u64, exchanged: bool| {
+                LayoutChangeTerm {
+                    elements,
+                    // poplibs uses the size of the output's elements for the operands too.
+                    element_bytes: original.output_type.bytes(),
+                    contiguous_elements: together,
+                    scale: scale(shape.input_type, scaled_by),
+                    exchanged,
+                }
+            };
         if regroup_weights && !weights {
-            changes.push(operand(whole.weights, group, shape.out_channels, false));
+            changes.push(change_operand(whole.weights, group, shape.out_channels, false));
         }
         if inputs || weights {
-            let when = |condition: bool, elements: Elements| {
-                if condition { elements } else { Elements::ZERO }
-            };
-            let elements = when(inputs, whole.inputs) + when(weights, whole.weights);
+            let mut elements = Elements::ZERO;
+            if inputs {
+                elements += whole.inputs;
+            }
+            if weights {
+                elements += whole.weights;
+            }
             let channels = shape.in_channels.saturating_mul(shape.out_channels);
-            changes.push(operand(elements, Elements(1), channels, true));
+            changes.push(change_operand(elements, Elements(1), channels, true));
         }
         if outputs || regroup_outputs {
             changes.push(LayoutChangeTerm {

@@ -85,17 +85,17 @@ pub fn plan_convolution(
     params: &ConvParams,
     options: &ConvOptions,
 ) -> Result<ConvTrainingPlans, PlanError> {
-    let of = |pass: ConvPass| options.with_pass(pass);
-    let forward = plan(machine, params, &of(ConvPass::TrainingForward))?;
+    let forward = plan(machine, params, &options.with_pass(ConvPass::TrainingForward))?;
     let gradient = params.gradient()?;
     // As in poplibs' `single_conv_layer`: a gradient of the same canonical shape runs on the
     // forward plan, even if planning it as a backward pass would choose another.
     let backward = if gradient == forward.params {
         forward.clone()
     } else {
-        plan(machine, &gradient, &of(ConvPass::TrainingBackward))?
+        plan(machine, &gradient, &options.with_pass(ConvPass::TrainingBackward))?
     };
-    let update = plan(machine, &params.weight_update()?, &of(ConvPass::TrainingWeightUpdate))?;
+    let update_options = options.with_pass(ConvPass::TrainingWeightUpdate);
+    let update = plan(machine, &params.weight_update()?, &update_options)?;
     Ok(ConvTrainingPlans { forward, backward, update })
 }
 
@@ -146,7 +146,7 @@ impl<'a> ConvPlanningTask<'a> {
     fn bound_bytes(&self) -> Option<Bytes> {
         let proportion = self.options.library.available_memory_proportion.get();
         let bytes = Bytes::from_f64(self.machine.chip.bytes_per_tile.as_f64() * proportion);
-        (!bytes.is_zero()).then_some(bytes)
+        if bytes.is_zero() { None } else { Some(bytes) }
     }
 
     /// The cheapest plans within the bound, or otherwise under a raised one.

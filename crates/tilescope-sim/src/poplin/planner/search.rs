@@ -139,21 +139,20 @@ fn parallel_splits(grains: u64, grain: u64, most: u64) -> Vec<AxisSplit> {
 /// Splits of channels. The serial parts divide `channels` evenly, and parallel and serial parts
 /// together are the smallest number that yields their largest part.
 fn channel_splits(grains: u64, grain: u64, channels: u64, most: u64) -> Vec<AxisSplit> {
-    // poplibs' `ceildivConstrainDivisor` has no other splits, though some would score better: six
-    // parts are paired on the exchange, five parts of the same size are not.
-    let smallest = |parts: u64| parts == 1 || grains.div_ceil(parts) != grains.div_ceil(parts - 1);
     // The serial loop repeats one program, so all its slices have equal size. Padding does not
     // count, because it is added to each slice separately.
     let serial_splits = (1..=most.min(grains)).filter(|serial| channels.is_multiple_of(*serial));
     let mut found = Vec::new();
     for serial in serial_splits {
-        let of_parallel = |parallel| {
-            let size = grains.div_ceil(parallel * serial) * grain;
-            AxisSplit { parallel, serial, size }
-        };
-        let parallel =
-            (1..=most.min(grains / serial)).filter(|parallel| smallest(parallel * serial));
-        found.extend(parallel.map(of_parallel));
+        for parallel in 1..=most.min(grains / serial) {
+            let parts = parallel * serial;
+            let largest = grains.div_ceil(parts);
+            // poplibs' `ceildivConstrainDivisor` has no other splits, though some would score
+            // better: six parts are paired on the exchange, five parts of the same size are not.
+            if parts == 1 || largest != grains.div_ceil(parts - 1) {
+                found.push(AxisSplit { parallel, serial, size: largest * grain });
+            }
+        }
     }
     found
 }
@@ -214,11 +213,10 @@ impl PartitionSearchLoops<'_> {
         let in_group = vertex.in_chans_per_group;
         let out_group = vertex.out_chans_per_group;
         let ConvChannels { in_channels, out_channels } = self.candidate.serial_channels;
-        let splits = |grains: u64, grain: u64, channels: u64| {
-            channel_splits(grains, grain, channels, self.tiles)
-        };
-        let mut inputs = splits(whole.in_channels / in_group, in_group, in_channels);
-        let mut outputs = splits(whole.out_channels / out_group, out_group, out_channels);
+        let in_groups = whole.in_channels / in_group;
+        let mut inputs = channel_splits(in_groups, in_group, in_channels, self.tiles);
+        let out_groups = whole.out_channels / out_group;
+        let mut outputs = channel_splits(out_groups, out_group, out_channels, self.tiles);
         if !self.candidate.others.is_empty() {
             // Serial input channels would be a serial field in the backward pass, which poplibs
             // cannot run.
@@ -331,11 +329,13 @@ impl PartitionSearchLoops<'_> {
         }
         for index in self.splits_that_may_win(split, size, dim) {
             let AxisSplit { parallel, size: largest, .. } = self.field[dim][index];
-            (split.field[dim], size.field[dim]) = (parallel, largest);
+            split.field[dim] = parallel;
+            size.field[dim] = largest;
             self.over_field(split, size, dim + 1)?;
         }
         // Bounds of the outer dimensions rely on inner ones being whole.
-        (split.field[dim], size.field[dim]) = (1, self.model.whole.field[dim]);
+        split.field[dim] = 1;
+        size.field[dim] = self.model.whole.field[dim];
         Ok(())
     }
 
@@ -357,11 +357,11 @@ impl PartitionSearchLoops<'_> {
         }
         let most = self.best.cycle_limit();
         let mut size = *size;
-        let too_large = |at: &AxisSplit| {
+        let start = splits[..end].partition_point(|at| {
             size.field[dim] = at.size;
             self.is_ruled_out(split, &size, &self.model.elements(&size), most)
-        };
-        splits[..end].partition_point(too_large)..end
+        });
+        start..end
     }
 
     /// Returns true if some split of groups, batch and field may win.
@@ -425,8 +425,8 @@ impl PartitionSearchLoops<'_> {
             temp_bytes: estimate.temp_bytes,
         };
         for other in &self.candidate.others {
-            let (split, size) =
-                ((other.partition)(split, self.model.dims), (other.size)(size, self.model.dims));
+            let split = (other.partition)(split, self.model.dims);
+            let size = (other.size)(size, self.model.dims);
             let Some(calculate) = other.model.compute_cycles(&split, &size) else { return };
             let estimate = other.model.estimate(&split, &size, calculate);
             // Passes run one after the other: cycles are added, temporaries are not.

@@ -122,7 +122,7 @@ fn combined(shape: &ConvParams, factor: u64) -> Option<ConvParams> {
         out_channels: shape.out_channels.checked_mul(factor)?,
         ..shape.clone()
     };
-    shape.within_bounds().then_some(shape)
+    if shape.within_bounds() { Some(shape) } else { None }
 }
 
 /// Last steps for one choice of operands, expansion and channel flattening: merging dimensions,
@@ -256,15 +256,15 @@ fn flatten_to_channels(params: &ConvParams, dims: &[usize]) -> Option<ConvParams
 fn merge_dims(params: &mut ConvParams) -> Vec<usize> {
     // One long row is distributed evenly over the workers and allows the 1x1 vertex, which does not
     // support a second row.
-    let plain = |dim: &FieldDim| {
-        let input = &dim.input_transform;
-        dim.transformed_kernel() == 1
-            && *input == OperandTransform::NONE
-            && dim.output_transform == OutputTransform::NONE
-    };
     let mut merged = vec![0];
-    merged
-        .extend((0..params.dims.len()).filter(|&dim| plain(&params.dims[dim])).map(|dim| dim + 1));
+    for (index, dim) in params.dims.iter().enumerate() {
+        let plain = dim.transformed_kernel() == 1
+            && dim.input_transform == OperandTransform::NONE
+            && dim.output_transform == OutputTransform::NONE;
+        if plain {
+            merged.push(index + 1);
+        }
+    }
     let Some((&innermost, others)) = merged.split_last().filter(|(_, others)| !others.is_empty())
     else {
         return Vec::new();

@@ -97,15 +97,22 @@ impl NormAxes {
         layout: &TensorLayout,
     ) -> NormRows {
         let (ty, seen) = self.seen(x, layout);
-        let tiles = machine.tiles;
-        let values = |count: u64, dtype: DType| {
-            TensorLayout::broadcast_operand(&x.shape, Elements(count), dtype.bytes(), tiles)
-        };
-        let row_values = values(self.statistics_count(), DType::Float);
+        let row_values = TensorLayout::broadcast_operand(
+            &x.shape,
+            Elements(self.statistics_count()),
+            DType::Float.bytes(),
+            machine.tiles,
+        );
+        let channel_values = TensorLayout::broadcast_operand(
+            &x.shape,
+            Elements(self.channel_count()),
+            x.dtype.bytes(),
+            machine.tiles,
+        );
         let statistics = TensorRows::new(&ty, seen.clone(), &self.statistics_axes)
             .with_result_mapping(row_values.clone());
-        let channels = TensorRows::new(&ty, seen, &self.channel_axes)
-            .with_result_mapping(values(self.channel_count(), x.dtype));
+        let channels =
+            TensorRows::new(&ty, seen, &self.channel_axes).with_result_mapping(channel_values);
         NormRows { machine: *machine, layout: layout.clone(), statistics, row_values, channels }
     }
 
@@ -115,7 +122,7 @@ impl NormAxes {
     }
 
     /// Adds the phases that make channels contiguous for the sums over rows, at least a vector of
-    /// them, if other elements have been contiguous. Returns the rows of these sums (poplibs
+    /// them, if other elements are contiguous so far. Returns the rows of these sums (poplibs
     /// lib/popnn/GroupNorm.cpp, groupNormStatistics). Later phases use the original layout.
     pub(crate) fn regroup_channels(
         &self,
@@ -301,38 +308,30 @@ impl NormRows {
     ) -> Result<NormGradientSums, ReduceError> {
         let dtype = self.statistics.dtype;
         let elements = &self.layout.elements;
-        // Each temporary needs its own runs, because the allocator joins variables that share runs.
-        let bytes = || self.layout.bytes(dtype.bytes());
         let start = work.phases().len();
         work.push(relayout::copy("NormGrad/whiten", dtype, elements, LOAD_BYTES / dtype.bytes()));
         self.whiten(work, "NormGrad/whiten", statistics);
-        let product = |work: &mut OperationWork, name: &str| {
-            work.push(elementwise::apart(
-                name,
-                ElementwiseOp::Binary(BinaryOpType::Multiply),
-                dtype,
-                elements,
-            ));
-        };
-        // Sums of the product and of the gradient itself.
-        let sums = |work: &mut OperationWork, of: &TensorRows, names: [&str; 2], output: DType| {
-            let sums = names.map(|name| (name, ReduceOperation::Add));
-            self.reduce_together(work, of, sums, output)
-        };
+        let multiply = ElementwiseOp::Binary(BinaryOpType::Multiply);
         let machine = &self.machine;
         let rows = &self.statistics;
         let channels = &self.channels;
         let first = work.phases().len();
-        product(work, "NormGrad/delta/Mul");
-        let names = ["NormGrad/delta/scale", "NormGrad/delta/shift"];
-        let affine = sums(work, channels, names, dtype)?;
-        work.push_temporary("NormGrad/delta/product", bytes(), first);
+        work.push(elementwise::apart("NormGrad/delta/Mul", multiply, dtype, elements));
+        // Sums of the product and of the gradient itself.
+        let sums = ["NormGrad/delta/scale", "NormGrad/delta/shift"]
+            .map(|name| (name, ReduceOperation::Add));
+        let affine = self.reduce_together(work, channels, sums, dtype)?;
+        // Each temporary needs its own runs, because the allocator joins variables that share runs.
+        let product_bytes = self.layout.bytes(dtype.bytes());
+        work.push_temporary("NormGrad/delta/product", product_bytes, first);
         channels.apply_broadcast(machine, work, "NormGrad/scale", BinaryOpType::Multiply, scale);
         let second = work.phases().len();
-        product(work, "NormGrad/statistics/Mul");
-        let names = ["NormGrad/statistics/var", "NormGrad/statistics/mean"];
-        let deltas = sums(work, rows, names, DType::Float)?;
-        work.push_temporary("NormGrad/statistics/product", bytes(), second);
+        work.push(elementwise::apart("NormGrad/statistics/Mul", multiply, dtype, elements));
+        let sums = ["NormGrad/statistics/var", "NormGrad/statistics/mean"]
+            .map(|name| (name, ReduceOperation::Add));
+        let deltas = self.reduce_together(work, rows, sums, DType::Float)?;
+        let product_bytes = self.layout.bytes(dtype.bytes());
+        work.push_temporary("NormGrad/statistics/product", product_bytes, second);
         Ok(NormGradientSums { affine, deltas, start })
     }
 
@@ -366,13 +365,11 @@ impl NormRows {
         reductions: [(&str, ReduceOperation); 2],
         output: DType,
     ) -> Result<[TensorLayout; 2], ReduceError> {
-        let alone = |(name, operation)| {
-            let mut work = OperationWork::default();
-            let layout = rows.reduce(&self.machine, &mut work, name, operation, output)?;
-            Ok((work, layout))
-        };
-        let [first, second] = reductions.map(alone);
-        let ((one, first), (other, second)) = (first?, second?);
+        let [(one_name, one_operation), (other_name, other_operation)] = reductions;
+        let mut one = OperationWork::default();
+        let mut other = OperationWork::default();
+        let first = rows.reduce(&self.machine, &mut one, one_name, one_operation, output)?;
+        let second = rows.reduce(&self.machine, &mut other, other_name, other_operation, output)?;
         work.append_merged(one, other);
         Ok([first, second])
     }

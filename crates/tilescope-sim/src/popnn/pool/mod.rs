@@ -99,13 +99,9 @@ impl PoolingParams {
         let view = self.view();
         let narrow = vector_width(self.dtype);
         let preferred = PREFERRED_GROUP_BYTES / self.dtype.bytes();
-        let seen = |channels: u64| {
-            let view = if self.pass.backward { view } else { view.gather_dims(channels) };
-            view.widen_channels()
-        };
-        let free = seen(narrow);
+        let free = view.with_channels(narrow);
         let plan = free.plan(tiles, speed, 1)?;
-        let wide = seen(preferred);
+        let wide = view.with_channels(preferred);
         // Convolutions read groups of 16 halves or 8 floats, so a result in such groups saves the
         // next operation a rearrangement.
         if plan.group < preferred && wide.channels >= preferred {
@@ -169,13 +165,14 @@ impl PoolingParams {
     /// so rows that no window reads are assumed to be spread evenly over all tiles.
     fn sent(&self, sources: &TileRuns<Bytes>) -> TileRuns<Bytes> {
         let backward = self.pass.backward;
-        let product = |size: &dyn Fn(PoolAxis) -> u64| -> u128 {
-            self.axes.iter().map(|axis| u128::from(size(*axis))).product()
-        };
-        let all = product(&|axis| axis.operand_size(backward)).max(1);
-        let read = product(&|axis| axis.read_operands(backward));
-        let part = |bytes: &Bytes| u64::try_from(u128::from(bytes.0) * read / all);
-        sources.map(|bytes| part(bytes).map_or(*bytes, Bytes))
+        let mut all = 1;
+        let mut read = 1;
+        for axis in self.axes {
+            all *= u128::from(axis.operand_size(backward));
+            read *= u128::from(axis.read_operands(backward));
+        }
+        let all = all.max(1);
+        sources.map(|bytes| u64::try_from(u128::from(bytes.0) * read / all).map_or(*bytes, Bytes))
     }
 
     /// Results on each tile, in groups of channels.
@@ -211,7 +208,6 @@ fn length(range: &Range<u64>) -> u64 {
 /// Boxes of results that the tiles compute, in the order of channels, samples, planes, rows,
 /// columns.
 fn boxes(view: &PoolingPlanShape, plan: &PoolPlan) -> Vec<vertex::PoolOutputBox> {
-    let part = |size: u64, parts: u64, index: u64| index * size / parts..(index + 1) * size / parts;
     let groups = view.channels.div_ceil(plan.group);
     let vectors = plan.group / vector_width(view.dtype);
     let sizes = view.results();
@@ -235,6 +231,11 @@ fn boxes(view: &PoolingPlanShape, plan: &PoolPlan) -> Vec<vertex::PoolOutputBox>
     boxes
 }
 
+/// Part `index` of `parts` even parts of `size`.
+fn part(size: u64, parts: u64, index: u64) -> Range<u64> {
+    index * size / parts..(index + 1) * size / parts
+}
+
 /// Bytes that a tile reads of one kind of operand.
 #[derive(Clone, Copy, Debug, Default)]
 struct PoolingOperandRead {
@@ -244,6 +245,12 @@ struct PoolingOperandRead {
 }
 
 impl PoolingOperandRead {
+    /// Bytes of the pieces in which channels in groups of `grouping` are copied to groups of
+    /// `group`, or `None` if the groups are equal. `element` is the size of an element.
+    fn piece(grouping: u64, group: u64, element: Bytes) -> Option<Bytes> {
+        if grouping == group { None } else { Some(gcd(grouping, group) * element) }
+    }
+
     fn copy_cycles(&self) -> Cycles {
         self.piece.map_or(Cycles::ZERO, |piece| copy_cycles(self.bytes, piece))
     }
@@ -271,15 +278,19 @@ impl PoolingParams {
         let operands: u64 =
             along.map(|(axis, range)| length(&axis.operands(backward, range.clone()))).product();
         let results = piece.results();
-        let read = |elements: u64, grouping: u64| PoolingOperandRead {
-            bytes: elements * channels,
-            piece: (grouping != group).then(|| gcd(grouping, group) * bytes),
-        };
+        let operand_piece = PoolingOperandRead::piece(view.grouping, group, bytes);
         if kind == PoolingType::Max && backward {
             // The forward result has the layout of its gradient.
-            [read(2 * operands, view.grouping), read(results, self.forward_grouping)]
+            let forward_piece = PoolingOperandRead::piece(self.forward_grouping, group, bytes);
+            [
+                PoolingOperandRead { bytes: 2 * operands * channels, piece: operand_piece },
+                PoolingOperandRead { bytes: results * channels, piece: forward_piece },
+            ]
         } else {
-            [read(operands, view.grouping), PoolingOperandRead::default()]
+            [
+                PoolingOperandRead { bytes: operands * channels, piece: operand_piece },
+                PoolingOperandRead::default(),
+            ]
         }
     }
 }
@@ -342,9 +353,8 @@ struct PoolVertexCost {
 /// Cost of the vertex that computes a box.
 fn vertex_cost(view: &PoolingPlanShape, piece: &vertex::PoolOutputBox) -> PoolVertexCost {
     let lists = vertex::lists(view.pass, view.axes, piece);
-    let total = |count: fn(&vertex::PoolWorkList) -> u64| lists.iter().map(count).sum::<u64>();
-    let rows = total(|list| list.rows);
-    let runs = total(|list| list.runs);
+    let rows: u64 = lists.iter().map(|list| list.rows).sum();
+    let runs: u64 = lists.iter().map(|list| list.runs).sum();
     let results = piece.batch * piece.results();
     let lists = lists.iter().copied();
     PoolVertexCost {

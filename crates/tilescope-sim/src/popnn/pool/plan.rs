@@ -71,6 +71,13 @@ impl PoolingPlanShape {
         view
     }
 
+    /// Returns the most efficient view with at least `channels` channels, if possible. A gradient
+    /// keeps its dimensions.
+    pub(crate) fn with_channels(self, channels: u64) -> Self {
+        let view = if self.pass.backward { self } else { self.gather_dims(channels) };
+        view.widen_channels()
+    }
+
     /// Returns the view with columns or samples as channels, if there are fewer channels than a
     /// vector holds.
     pub(crate) fn widen_channels(mut self) -> Self {

@@ -44,12 +44,12 @@ impl PoolAxis {
         if backward {
             // Elements `window * stride + position - before` of all windows.
             let windows = self.windows().unwrap_or(0);
-            let first_window = |element: u64| {
-                (element + self.before).saturating_sub(position).div_ceil(self.stride)
-            };
-            // Strides may leave elements at the end that no window reaches.
-            let upto = |element: u64| first_window(element).min(windows);
-            upto(range.end) - upto(range.start)
+            let [before_start, before_end] = [range.start, range.end].map(|element| {
+                let first = (element + self.before).saturating_sub(position).div_ceil(self.stride);
+                // Strides may leave elements at the end that no window reaches.
+                first.min(windows)
+            });
+            before_end - before_start
         } else {
             // Windows whose element at `position` is not padding.
             let first = self.before.saturating_sub(position).div_ceil(self.stride);
@@ -71,8 +71,9 @@ impl PoolAxis {
             let reached = self.operands(backward, 0..self.results(backward));
             return reached.end - reached.start;
         }
-        let at = |position| self.results_with_operand(false, position, 0..windows);
-        (0..self.kernel).map(at).sum()
+        (0..self.kernel)
+            .map(|position| self.results_with_operand(false, position, 0..windows))
+            .sum()
     }
 
     /// Operands that the results in `range` need.

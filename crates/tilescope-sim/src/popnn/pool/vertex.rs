@@ -57,8 +57,8 @@ pub(super) fn cycles(
     results: u64,
     lists: impl Iterator<Item = PoolWorkList>,
 ) -> Cycles {
-    let worker = |list: PoolWorkList| worker_cycles(pass, groups, vectors, results, list);
-    let slowest = lists.map(worker).max().unwrap_or(0);
+    let slowest =
+        lists.map(|list| worker_cycles(pass, groups, vectors, results, list)).max().unwrap_or(0);
     Cycles(7) + WORKERS * (POOL_WORKER_CYCLES.cycles() + Cycles(slowest)) + Cycles(6)
 }
 
@@ -114,11 +114,11 @@ fn rows(share: Range<u64>, columns: u64) -> PoolWorkerRows {
     let from = share.start % columns;
     let to = share.end % columns;
     if first == last {
-        let part = (from < to).then_some((first, from..to));
+        let part = if from < to { Some((first, from..to)) } else { None };
         return PoolWorkerRows { parts: [part, None], whole: 0..0 };
     }
-    let head = (from > 0).then_some((first, from..columns));
-    let tail = (to > 0).then_some((last, 0..to));
+    let head = if from > 0 { Some((first, from..columns)) } else { None };
+    let tail = if to > 0 { Some((last, 0..to)) } else { None };
     PoolWorkerRows { parts: [head, tail], whole: first + u64::from(from > 0)..last }
 }
 
@@ -130,26 +130,29 @@ pub(crate) fn planned_lists(
     stride: u64,
 ) -> impl Iterator<Item = PoolWorkList> {
     let [depth, height, width] = field;
-    let part = move |length: u64| PoolWorkList {
-        rows: 1,
-        runs: positions,
-        repeats: positions * (length.div_ceil(stride) - 1),
-    };
     shares(batch * depth * height * width).map(move |share| {
         let rows = rows(share, width);
         let mut list = PoolWorkList::default();
         for (_, columns) in rows.parts.into_iter().flatten() {
-            list.add(part(columns.end - columns.start));
+            let repeats = positions * ((columns.end - columns.start).div_ceil(stride) - 1);
+            list.add(PoolWorkList { rows: 1, runs: positions, repeats });
         }
-        let row = part(width);
         let count = rows.whole.end - rows.whole.start;
         list.add(PoolWorkList {
             rows: count,
-            runs: count * row.runs,
-            repeats: count * row.repeats,
+            runs: count * positions,
+            repeats: count * positions * (width.div_ceil(stride) - 1),
         });
         list
     })
+}
+
+/// Number of window positions along an axis that have an operand for result `at`.
+fn reached_positions(pass: PoolingPass, axis: PoolAxis, at: u64) -> u64 {
+    let positions = 0..axis.kernel;
+    positions
+        .filter(|position| axis.results_with_operand(pass.backward, *position, at..at + 1) > 0)
+        .count() as u64
 }
 
 /// Worklists of a box, with only the window positions that have an operand.
@@ -169,17 +172,11 @@ pub(crate) fn lists(
         counts.fold((0, 0), |(runs, repeats), count| (runs + 1, repeats + count - 1))
     };
     let whole_row = runs(&(0..width));
-    let reached = |axis: PoolAxis, at: u64| {
-        let positions = 0..axis.kernel;
-        positions
-            .filter(|position| axis.results_with_operand(pass.backward, *position, at..at + 1) > 0)
-            .count() as u64
-    };
     let row = |row: u64, (runs, repeats): (u64, u64)| {
         // A position of the window has a run in this row only if its row and plane have an operand.
         // Padding takes no cycles.
-        let reached = reached(vertical, lines.start + row % height)
-            * reached(across, planes.start + row / height % depth);
+        let reached = reached_positions(pass, vertical, lines.start + row % height)
+            * reached_positions(pass, across, planes.start + row / height % depth);
         let rows = u64::from(reached * runs > 0);
         PoolWorkList { rows, runs: reached * runs, repeats: reached * repeats }
     };

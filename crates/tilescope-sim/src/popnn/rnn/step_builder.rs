@@ -56,8 +56,10 @@ impl<'a> RnnStepBuilder<'a> {
     fn dynamic(&mut self, name: &str, kind: &str, elements: &TileRuns<Elements>) {
         let dtype = self.dtype();
         let vertex = format!("popops::{kind}<{}>", dtype.poplar_name());
-        let slice = |count: &Elements| cycles::dynamic_slice(dtype, *count, 1);
-        push(&mut self.work, elementwise::phase(name, vertex, 3, elements, slice));
+        let phase = elementwise::phase(name, vertex, 3, elements, |count| {
+            cycles::dynamic_slice(dtype, *count, 1)
+        });
+        push(&mut self.work, phase);
     }
 
     /// Appends the phases of a product.
@@ -89,11 +91,11 @@ impl<'a> RnnStepBuilder<'a> {
         let vertex = format!("poplar_rt::Transpose<{}>", dtype.poplar_name());
         let name = format!("{what}/Transpose");
         let rows = self.layer.batch.min(TRANSPOSED_BLOCK_ROWS.count());
-        let turn = |count: &Elements| {
+        let phase = elementwise::phase(&name, vertex, 2, elements, |count| {
             let matrices = TransposeMatrices { count: 1, rows, columns: count.0.div_ceil(rows) };
             transpose(dtype, matrices)
-        };
-        push(&mut self.work, elementwise::phase(&name, vertex, 2, elements, turn));
+        });
+        push(&mut self.work, phase);
         let bytes = tile_runs::add_per_tile(&elements.map(|count| *count * dtype.bytes()), more);
         let speed = self.machine.exchange_speed();
         let tiles = self.machine.tiles;
@@ -138,12 +140,12 @@ impl<'a> RnnStepBuilder<'a> {
         let op = operation.name();
         let ty = dtype.poplar_name();
         let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}>");
-        let cycles = |elements: &Elements| {
+        let edges = if in_place { 2 } else { 3 };
+        let phase = elementwise::phase(what, vertex, edges, &self.state, |elements| {
             let extent = ElementwiseExtent { elements: *elements * units, stretches: units };
             cycles::binary(operation, dtype, extent, in_place)
-        };
-        let edges = if in_place { 2 } else { 3 };
-        push(&mut self.work, elementwise::phase(what, vertex, edges, &self.state, cycles));
+        });
+        push(&mut self.work, phase);
     }
 
     /// Adds a unary operation on one tensor of the state's size.
@@ -174,15 +176,15 @@ impl<'a> RnnStepBuilder<'a> {
         cycles: fn(NonLinearityType, DType, Elements) -> Cycles,
     ) {
         let dtype = self.dtype();
-        let all = |elements: &Elements| {
-            gates.iter().map(|(gate, units)| cycles(*gate, dtype, *elements * *units)).sum()
-        };
         let vertex = format!(
             "popnn::NonLinearitySupervisor<{},popnn::NonLinearityType::{}>",
             dtype.poplar_name(),
             gates.first().map_or("SIGMOID", |(gate, _)| gate.name())
         );
-        push(&mut self.work, elementwise::phase(what, vertex, 1, &self.state, all));
+        let phase = elementwise::phase(what, vertex, 1, &self.state, |elements| {
+            gates.iter().map(|(gate, units)| cycles(*gate, dtype, *elements * *units)).sum()
+        });
+        push(&mut self.work, phase);
     }
 
     /// Adds an elementwise expression computed by one dedicated vertex.

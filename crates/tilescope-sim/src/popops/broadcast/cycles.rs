@@ -20,14 +20,11 @@ pub(super) fn outer_vector(
     // Rows that do not begin at a vector need the vertex for misaligned rows.
     let aligned = columns.is_multiple_of(vector_width(dtype));
     let outer = if aligned { 7 } else { 25 };
-    let row = |count: u64| outer + operation.inner_with_scalar(dtype, count, true);
     // Either workers share the rows, or all of them process a part of every row.
-    let loops = if by_row {
-        rows.div_ceil(WORKERS) * row(columns)
-    } else {
-        rows * row(columns.div_ceil(WORKERS))
-    };
-    Cycles(WORKERS * (15 + loops) + SUPERVISOR_CYCLES)
+    let (rows, columns) =
+        if by_row { (rows.div_ceil(WORKERS), columns) } else { (rows, columns.div_ceil(WORKERS)) };
+    let row = outer + operation.inner_with_scalar(dtype, columns, true);
+    Cycles(WORKERS * (15 + rows * row) + SUPERVISOR_CYCLES)
 }
 
 /// Cycles of all workers of a tile for a vector of `length` elements that is repeated `blocks`
@@ -116,8 +113,11 @@ fn divide_float(length: u64, blocks: u64) -> u64 {
 
 /// Cycles of multiplication of halves (vectorInnerMulCoreCycles_half).
 fn multiply_half(length: u64, blocks: u64) -> Option<u64> {
+    if !length.is_multiple_of(4) {
+        return None;
+    }
     // In place, a cycle either loads or stores a block, not both.
-    length.is_multiple_of(4).then_some(5 + 4 + length / 4 * (7 + 2 * blocks))
+    Some(5 + 4 + length / 4 * (7 + 2 * blocks))
 }
 
 /// Cycles of addition of halves (vectorInnerAddCoreCycles_half).

@@ -132,8 +132,8 @@ impl TilePatterns<'_> {
 
     /// One value for each run of elements (binaryOpBroadcastScalar).
     fn scalar(&self) -> Option<TileBroadcast> {
-        let is_run = |p: &BroadcastPattern| p.inner > 1 && p.values == 1 && p.outer == 1;
-        if !self.patterns.iter().all(is_run) && self.patterns.len() == 1 {
+        let all_runs = self.patterns.iter().all(|p| p.inner > 1 && p.values == 1 && p.outer == 1);
+        if !all_runs && self.patterns.len() == 1 {
             return None;
         }
         let runs = self.patterns.iter().map(|pattern| pattern.runs().0).sum::<u64>();
@@ -141,17 +141,16 @@ impl TilePatterns<'_> {
             return None;
         }
         let runs = self.runs();
-        let length = |run: &Range<u64>| run.end - run.start;
         // Workers share a run if runs are few and long.
         let shared = runs.len() == 1
             || (runs.len() as u64) < WORKERS
-                && runs.iter().all(|run| length(run) >= WORKERS.div_ceil(2) * GRAIN);
+                && runs.iter().all(|run| run.end - run.start >= WORKERS.div_ceil(2) * GRAIN);
         if shared {
-            let each = |run| {
-                let extent = ElementwiseExtent::one(Elements(length(run)));
-                with_scalar(self.operation, self.dtype, extent, self.in_place)
-            };
-            let cycles = runs.iter().map(each).sum();
+            let mut cycles = Cycles::ZERO;
+            for run in &runs {
+                let extent = ElementwiseExtent::one(Elements(run.end - run.start));
+                cycles += with_scalar(self.operation, self.dtype, extent, self.in_place);
+            }
             return Some(TileBroadcast::new(BroadcastVertex::Scalar1D, runs.len() as u64, cycles));
         }
         self.scalar_by_worker(&runs)
@@ -168,17 +167,21 @@ impl TilePatterns<'_> {
         }
         let first = &self.patterns[0];
         let one_value = first.values == 1 && self.patterns.iter().all(|p| p.has_values_of(first));
-        // broadcastArithmeticCycleEstimate: 20 cycles to start, 28 for each run.
-        let each = |run: &Range<u64>| {
-            let count = run.end - run.start;
-            28 + if one_value {
-                self.operation.inner_with_scalar(self.dtype, count, self.in_place)
-            } else {
-                self.operation.inner_with_scalars(self.dtype, count)
+        let mut slowest = 0;
+        for runs in &workers {
+            // broadcastArithmeticCycleEstimate: 20 cycles to start, 28 for each run.
+            let mut cycles = 20;
+            for run in runs {
+                let count = run.end - run.start;
+                cycles += 28;
+                cycles += if one_value {
+                    self.operation.inner_with_scalar(self.dtype, count, self.in_place)
+                } else {
+                    self.operation.inner_with_scalars(self.dtype, count)
+                };
             }
-        };
-        let worker = |runs: &Vec<Range<u64>>| 20 + runs.iter().map(each).sum::<u64>();
-        let slowest = workers.iter().map(worker).max().unwrap_or(0);
+            slowest = slowest.max(cycles);
+        }
         let vertex =
             if one_value { BroadcastVertex::Scalar2DData } else { BroadcastVertex::Scalar2D };
         Some(TileBroadcast::new(vertex, workers.len() as u64, Cycles(WORKERS * slowest)))
@@ -196,8 +199,7 @@ impl TilePatterns<'_> {
     /// processed element by element are excluded, because no profile shows them.
     fn inner_vector(&self) -> Option<TileBroadcast> {
         let length = self.patterns.first()?.values;
-        let repeats = |p: &BroadcastPattern| p.inner == 1 && p.outer > 1 && p.values == length;
-        if !self.patterns.iter().all(repeats) {
+        if !self.patterns.iter().all(|p| p.inner == 1 && p.outer > 1 && p.values == length) {
             return None;
         }
         if let [BroadcastPattern { outer: blocks @ ..=MOST_BLOCKS, .. }] = self.patterns {
@@ -212,11 +214,12 @@ impl TilePatterns<'_> {
         let stretches = end_to_end(self.patterns.iter().map(BroadcastPattern::elements));
         let bounds = SplitBounds { grain: length, most: WORKERS, least: length };
         let workers = split_regions(&stretches, bounds);
-        let worker = |pieces: &Vec<Range<u64>>| {
+        let mut slowest = 0;
+        for pieces in &workers {
             let blocks = pieces.iter().map(|piece| (piece.end - piece.start) / length);
-            cycles::inner_vector_worker(self.operation, self.dtype, length, blocks)
-        };
-        let slowest = workers.iter().map(worker).try_fold(0, |most, one| Some(one?.max(most)))?;
+            let cycles = cycles::inner_vector_worker(self.operation, self.dtype, length, blocks)?;
+            slowest = slowest.max(cycles);
+        }
         let cycles = Cycles(WORKERS * slowest);
         Some(TileBroadcast::new(BroadcastVertex::InnerVector2D, workers.len() as u64, cycles))
     }
@@ -226,27 +229,27 @@ impl TilePatterns<'_> {
     fn outer_vector(&self) -> Option<TileBroadcast> {
         use BinaryOpType::{Add, Multiply, Subtract};
         let has_vertex = matches!(self.operation, Add | Subtract | Multiply) && self.is_float();
-        let fits = |p: &BroadcastPattern| p.values > 1 && p.inner > 1;
-        if !has_vertex || !self.patterns.iter().all(fits) {
+        if !has_vertex || !self.patterns.iter().all(|p| p.values > 1 && p.inner > 1) {
             return None;
         }
-        let short = |p: &&BroadcastPattern| p.inner < WORKERS * vector_width(self.dtype);
+        let width = WORKERS * vector_width(self.dtype);
         let count = self.patterns.len() as u64;
-        let short_ones = self.patterns.iter().filter(short).count() as u64;
+        let short_ones = self.patterns.iter().filter(|p| p.inner < width).count() as u64;
         if count > WORKERS || short_ones != 0 && short_ones != count {
             return None;
         }
         let by_row = short_ones > 0;
-        let each = |pattern: &BroadcastPattern| {
+        let mut cycles = Cycles::ZERO;
+        for pattern in self.patterns {
             let (rows, columns) = pattern.runs();
-            cycles::outer_vector(self.operation, self.dtype, [rows, columns], by_row)
-        };
+            cycles += cycles::outer_vector(self.operation, self.dtype, [rows, columns], by_row);
+        }
         let vertex = if by_row {
             BroadcastVertex::OuterVectorByRow
         } else {
             BroadcastVertex::OuterVectorByColumn
         };
-        Some(TileBroadcast::new(vertex, count, self.patterns.iter().map(each).sum()))
+        Some(TileBroadcast::new(vertex, count, cycles))
     }
 
     /// Two operands of equal shape (binaryOpGeneral). The broadcast operand is copied, because an
@@ -254,22 +257,21 @@ impl TilePatterns<'_> {
     fn general(&self) -> TileBroadcast {
         let extent = ElementwiseExtent::one(Elements(self.elements()));
         let cycles = binary(self.operation, self.dtype, extent, self.in_place);
-        let repeats = |p: &&BroadcastPattern| p.inner > 1 || p.outer > 1;
-        let piece = |p: &BroadcastPattern| Elements(if p.inner > 1 { 1 } else { p.values });
-        let copied_piece = self.patterns.iter().filter(repeats).map(piece).min();
+        let repeated = self.patterns.iter().filter(|p| p.inner > 1 || p.outer > 1);
+        let copied_piece = repeated.map(|p| Elements(if p.inner > 1 { 1 } else { p.values })).min();
         TileBroadcast { vertex: BroadcastVertex::General, vertices: 1, cycles, copied_piece }
     }
 }
 
 /// Returns consecutive stretches of these lengths.
 fn end_to_end(lengths: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
-    let mut end = 0;
-    let stretch = |length| {
-        let start = end;
-        end += length;
-        start..end
-    };
-    lengths.map(stretch).collect()
+    let mut stretches = Vec::new();
+    let mut start = 0;
+    for length in lengths {
+        stretches.push(start..start + length);
+        start += length;
+    }
+    stretches
 }
 
 #[cfg(test)]

@@ -43,14 +43,15 @@ impl BroadcastOperation {
         elements: &TileRuns<Elements>,
     ) -> Self {
         let mut known: HashMap<MemoryStretchShape, TileBroadcast> = HashMap::new();
-        let tile = |(tile, range): (TileId, std::ops::Range<u64>)| {
+        let mut tiles = Vec::new();
+        for (tile, range) in stretches(elements) {
             let (shape, _) = MemoryStretchShape::from_range(dims, &range);
             let found = known
                 .entry(shape)
                 .or_insert_with(|| dispatch(form, &patterns::patterns(&shape.pieces(dims))));
-            (tile, Elements(range.end - range.start), *found)
-        };
-        Self { form, tiles: stretches(elements).map(tile).collect() }
+            tiles.push((tile, Elements(range.end - range.start), *found));
+        }
+        Self { form, tiles }
     }
 
     /// Bytes on the tiles that need a copy of the smaller operand for each use.
@@ -87,11 +88,13 @@ impl BroadcastOperation {
     fn instances(&self, vertex: BroadcastVertex) -> Option<VertexInstances> {
         let such = self.tiles.iter().filter(|(_, _, found)| found.vertex == vertex);
         let count = per_tile(such.map(|(tile, _, found)| (*tile, found.vertices)));
+        if count.is_empty() {
+            return None;
+        }
         let op = self.form.operation.name();
         let ty = self.form.dtype.poplar_name();
         let name = if self.form.in_place { vertex.name() } else { vertex.name_apart() };
         let kind = format!("popops::{name}<popops::expr::BinaryOpType::{op},{ty}>");
-        let instances = VertexInstances::of_edges(kind, count, 2);
-        (!instances.count.is_empty()).then_some(instances)
+        Some(VertexInstances::of_edges(kind, count, 2))
     }
 }

@@ -224,14 +224,14 @@ pub(crate) fn cast(from: DType, to: DType, extent: ElementwiseExtent) -> Cycles 
 fn cast_core(from: DType, to: DType, elements: u64) -> u64 {
     let load = vector_width(from);
     let store = vector_width(to);
-    let floating = |dtype: DType| matches!(dtype, DType::Half | DType::Float);
+    let both_floating = [from, to].iter().all(|dtype| matches!(dtype, DType::Half | DType::Float));
     match (from, to) {
         (DType::UInt8 | DType::Int8, DType::Half) => 4 + cast_rounds(elements, 14, 9),
         (DType::UInt8 | DType::Int8, DType::Float) => 4 + cast_rounds(elements, 14, 10),
         (DType::Half | DType::Float, DType::UInt8 | DType::Int8) => {
             7 + cast_rounds(elements, 15, 12)
         }
-        _ if floating(from) && floating(to) => {
+        _ if both_floating => {
             // The number of elements that two loads read and one store writes: a tile has two read
             // ports and one write port.
             let width = (2 * load).min(store);

@@ -58,10 +58,11 @@ fn by_worker(
     // Stores of less than a word would overwrite part of a neighbour's word.
     let grain = vector_width(dtype).max(4 / dtype.bytes().0);
     let bounds = SplitBounds { grain, most: WORKERS, least: 2 * grain };
-    let shares = |count: &Elements| split_evenly(count.0, bounds).map(|part| part.end - part.start);
-    let cycles =
-        elements.map(|count| Cycles(WORKERS * shares(count).map(&worker).max().unwrap_or(0)));
-    let count = elements.map(|count| shares(count).count() as u64);
+    let cycles = elements.map(|count| {
+        let shares = split_evenly(count.0, bounds).map(|part| part.end - part.start);
+        Cycles(WORKERS * shares.map(&worker).max().unwrap_or(0))
+    });
+    let count = elements.map(|count| split_evenly(count.0, bounds).count() as u64);
     WorkPhase::of_vertices(name, VertexInstances::of_edges(vertex, count, edges), cycles)
 }
 

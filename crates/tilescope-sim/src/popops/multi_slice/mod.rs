@@ -113,13 +113,13 @@ impl<'a> MultiSliceLowering<'a> {
     /// Layout of the table. Each part is distributed evenly over the tiles that look up in it.
     pub(crate) fn table(&self) -> TensorLayout {
         let grain = self.plan.grain;
-        let held = |at: &MultiSliceTilePart| {
+        // The table is stored once, spread over the tiles that use it, and broadcast to all of
+        // them for each gather: here poplibs accepts more exchange for less persistent memory.
+        let held = self.on_tiles(|at| {
             let grains = at.rows * at.columns.div_ceil(grain);
-            // The table is stored once, spread over the tiles that use it, and broadcast to all of
-            // them for each gather: here poplibs accepts more exchange for less persistent memory.
             Elements(part(grains, self.plan.lookups, at.index[0]) * grain)
-        };
-        self.in_parts(self.embedding.rows, self.on_tiles(held))
+        });
+        self.in_parts(self.embedding.rows, held)
     }
 
     /// Layout of a tensor of `rows` rows with the given distribution. Each part is contiguous, with
@@ -134,8 +134,8 @@ impl<'a> MultiSliceLowering<'a> {
 
     /// Layout of the rows that are looked up or added.
     pub(crate) fn slices(&self) -> TensorLayout {
-        let held = |at: &MultiSliceTilePart| Elements(at.second_stage_lookups * at.columns);
-        self.in_parts(self.embedding.lookups, self.on_tiles(held))
+        let held = self.on_tiles(|at| Elements(at.second_stage_lookups * at.columns));
+        self.in_parts(self.embedding.lookups, held)
     }
 
     /// Layout of the indices.
@@ -328,8 +328,8 @@ impl<'a> MultiSliceLowering<'a> {
         let mut held = self.indices().bytes(WORD_BYTES);
         if self.plan.rows > 1 {
             // Every part of the rows reads all updates.
-            let all = |part: &MultiSliceTilePart| part.lookups * part.columns * dtype.bytes();
-            wanted = add_per_tile(&wanted, &self.on_tiles(all));
+            let updates = self.on_tiles(|part| part.lookups * part.columns * dtype.bytes());
+            wanted = add_per_tile(&wanted, &updates);
             held = add_per_tile(&held, &self.slices().bytes(dtype.bytes()));
         }
         self.exchange(work, name, &wanted, &held);

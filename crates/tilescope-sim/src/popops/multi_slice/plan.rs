@@ -155,14 +155,13 @@ impl GatherEstimate<'_> {
     }
 
     fn cycles(&self) -> Cycles {
-        let sent = |bytes: Bytes| Cycles(bytes.div_ceil(WORD_BYTES.0).0);
         let columns = self.part.grains * self.plan.grain;
-        let first = sent(self.table_copy()) + self.slices(columns, self.part.lookups);
+        let first = exchange_cycles(self.table_copy()) + self.slices(columns, self.part.lookups);
         if self.plan.rows == 1 {
             return first;
         }
         // Here poplibs uses the grains of a row as its columns.
-        first + sent(self.candidates()) + self.slices(self.part.grains, self.chosen())
+        first + exchange_cycles(self.candidates()) + self.slices(self.part.grains, self.chosen())
     }
 
     /// `getMultiSliceCycleEstimate`: rows on another tile cost less.
@@ -184,6 +183,16 @@ impl GatherEstimate<'_> {
         let first = self.table_copy() + first_result + self.part.lookups * WORD_BYTES;
         first.max(first_result + candidates + self.chosen() * WORD_BYTES)
     }
+}
+
+/// Cycles to exchange `bytes`, one word per cycle.
+fn exchange_cycles(bytes: Bytes) -> Cycles {
+    Cycles(bytes.div_ceil(WORD_BYTES.0).0)
+}
+
+/// Returns `bytes` if there are several parts, otherwise zero.
+fn bytes_if_split(parts: u64, bytes: Bytes) -> Bytes {
+    if parts > 1 { bytes } else { Bytes::ZERO }
 }
 
 /// Bytes on the fullest tile.
@@ -237,21 +246,19 @@ impl SlicePlanMemoryEstimate<'_> {
     }
 
     fn exchange_code(&self) -> Bytes {
-        let split = |parts: u64| if parts > 1 { parts } else { 0 };
         // One message from every tile that holds some of the indices, for each stage.
         let indices = self.part.lookups.div_ceil(self.indices());
-        let table = split(self.plan.lookups);
-        let rows = split(self.plan.rows);
+        let table = if self.plan.lookups > 1 { self.plan.lookups } else { 0 };
+        let rows = if self.plan.rows > 1 { self.plan.rows } else { 0 };
         let update = if self.updated { indices + table } else { 0 };
         WORD_BYTES * (table + 2 * indices + rows + update)
     }
 
     fn gather_bytes(&self) -> Bytes {
-        let split = |parts: u64, bytes: Bytes| if parts > 1 { bytes } else { Bytes::ZERO };
         let row = self.columns() * self.element();
-        let copy = split(self.plan.lookups, self.part.rows * row);
-        let first = split(self.plan.rows, self.part.lookups * row);
-        let second = split(self.plan.rows, self.plan.rows * self.chosen() * row);
+        let copy = bytes_if_split(self.plan.lookups, self.part.rows * row);
+        let first = bytes_if_split(self.plan.rows, self.part.lookups * row);
+        let second = bytes_if_split(self.plan.rows, self.plan.rows * self.chosen() * row);
         let stages = [
             copy + first + self.part.lookups * WORD_BYTES,
             first + second + self.chosen() * WORD_BYTES,
@@ -260,16 +267,14 @@ impl SlicePlanMemoryEstimate<'_> {
     }
 
     fn update_bytes(&self) -> Bytes {
-        let split = |parts: u64, elements: u64| {
-            if parts > 1 { elements * WORD_BYTES } else { Bytes::ZERO }
-        };
         let cast = if self.embedding.dtype == DType::Float {
             Bytes::ZERO
         } else {
             self.output_elements() * WORD_BYTES
         };
-        let updates = split(self.plan.rows, self.part.lookups * self.columns());
-        let partials = split(self.plan.lookups, self.part.rows * self.columns());
+        let row = self.columns() * WORD_BYTES;
+        let updates = bytes_if_split(self.plan.rows, self.part.lookups * row);
+        let partials = bytes_if_split(self.plan.lookups, self.part.rows * row);
         let adding = updates + partials + self.part.lookups * WORD_BYTES;
         // Casting, adding and reducing run in sequence. Reduced sums take the same memory as the
         // partials, as does the table in floats.

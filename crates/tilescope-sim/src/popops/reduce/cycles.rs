@@ -135,24 +135,28 @@ pub(crate) fn general<'a>(
     }
 }
 
+/// Cycles to store `elements` results of the general vertex in assembly.
+fn store_cycles(kind: ReduceVertexType, elements: u64) -> u64 {
+    let each = 2 + u64::from(kind.result.update);
+    each * elements.min(vector_width(kind.output)) + u64::from(kind.operation.is_sum())
+}
+
 /// Cycles of one region of the general vertex in assembly.
 fn vectorised(kind: ReduceVertexType, outputs: u64, pieces: &[u64]) -> u64 {
     let width = kind.inner(ReductionSpecialisation::Default).width;
     let sums = u64::from(kind.operation.is_sum());
     let load = width.min(kind.load_width());
-    let each = 2 + u64::from(kind.result.update);
-    let store = |elements: u64| each * elements.min(vector_width(kind.output)) + sums;
     let vectors = outputs / width;
     let checks = u64::from(width.ilog2());
     let parts = pieces.len() as u64;
     let rows: u64 = pieces.iter().map(|piece| piece / outputs).sum();
     let mut cycles = 16 + 6 + 2 * checks + 2;
-    cycles += vectors * (3 + 2 * sums + store(width) + 1) + vectors * parts * 10;
+    cycles += vectors * (3 + 2 * sums + store_cycles(kind, width) + 1) + vectors * parts * 10;
     cycles += vectors * rows * (2 * sums + 2 + width / load + 3);
     // The remainder that does not fill the accumulator is processed in successive halves of it,
     // with a pass over all rows for each.
     for remainder in (0..checks).map(|bit| 1 << bit).filter(|part| (outputs % width) & part != 0) {
-        cycles += 2 + 2 * sums + store(remainder) + parts * 10;
+        cycles += 2 + 2 * sums + store_cycles(kind, remainder) + parts * 10;
         cycles += rows * (2 + remainder / remainder.min(load) + 3);
     }
     cycles

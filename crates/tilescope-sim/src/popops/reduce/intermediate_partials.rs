@@ -40,8 +40,10 @@ impl IntermediatePartials {
 
     /// Stretches of columns between any borders of any tile, each with its tiles.
     pub(crate) fn stretches(&self) -> Vec<PartialsSources> {
-        let ranges = || self.tiles.iter().flat_map(|(_, columns)| columns);
-        let mut borders: Vec<u64> = ranges().flat_map(|range| [range.start, range.end]).collect();
+        let mut borders = Vec::new();
+        for range in self.tiles.iter().flat_map(|(_, columns)| columns) {
+            borders.extend([range.start, range.end]);
+        }
         borders.sort_unstable();
         borders.dedup();
         let mut found: Vec<PartialsSources> = borders

@@ -56,11 +56,11 @@ impl PartialsDescription {
             }
             before += length;
         }
-        let moved = |pattern: &PartialsPattern| PartialsPattern {
-            offset: pattern.offset + part.start * pattern.inner,
-            ..*pattern
-        };
-        Self { columns, patterns: self.patterns.iter().map(moved).collect() }
+        let mut patterns = self.patterns.clone();
+        for pattern in &mut patterns {
+            pattern.offset += part.start * pattern.inner;
+        }
+        Self { columns, patterns }
     }
 }
 
@@ -132,10 +132,12 @@ pub(crate) fn pieces(dims: &[ReduceDim], range: Range<u64>) -> Vec<ColumnPiece> 
         let part = (inner.size - within).min(rest);
         // Whole runs of a reduced innermost dimension are consecutive columns until the dimension
         // around it restarts.
-        let (first, count, elements) = match inner.reduced {
-            false => (base * inner.size + within, part, 1),
-            true if part < inner.size => (base, 1, part),
-            true => (base, (around - row % around).min(rest / inner.size), inner.size),
+        let (first, count, elements) = if !inner.reduced {
+            (base * inner.size + within, part, 1)
+        } else if part < inner.size {
+            (base, 1, part)
+        } else {
+            (base, (around - row % around).min(rest / inner.size), inner.size)
         };
         let columns = first..first + count;
         found.push(ColumnPiece { columns, offset: start - range.start, inner: elements });
@@ -249,15 +251,19 @@ fn following(
     by_offset: &HashMap<u64, usize>,
 ) -> Option<usize> {
     let width = group.width();
-    let continues = |behind: &PartialsPattern, before: &PartialsPattern| {
-        *behind == PartialsPattern { offset: before.offset + width * before.inner, ..*before }
-    };
     let first = &group.patterns[0];
     let next = *by_offset.get(&(first.offset + width * first.inner))?;
     let behind = &all[next].patterns;
-    let fits = behind.len() == group.patterns.len()
-        && behind.iter().zip(&group.patterns).all(|(behind, before)| continues(behind, before));
-    fits.then_some(next)
+    if behind.len() != group.patterns.len() {
+        return None;
+    }
+    for (behind, before) in behind.iter().zip(&group.patterns) {
+        let offset = before.offset + width * before.inner;
+        if *behind != (PartialsPattern { offset, ..*before }) {
+            return None;
+        }
+    }
+    Some(next)
 }
 
 #[cfg(test)]

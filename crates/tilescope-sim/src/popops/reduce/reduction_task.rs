@@ -32,15 +32,11 @@ pub(crate) fn senders(duties: &[ReductionTask], tile: TileId) -> u64 {
 pub(crate) fn final_regions(duties: &[ReductionTask], grain: u64) -> Vec<RegionReduction> {
     let ranges: Vec<Range<u64>> = duties.iter().map(|duty| duty.columns.clone()).collect();
     let bounds = SplitBounds { grain, most: WORKERS, least: 1 };
-    let rows_of = |columns: &Range<u64>| {
+    let mut parts: Vec<(Range<u64>, u64)> = Vec::new();
+    for columns in split_regions::split_regions(&ranges, bounds).into_iter().flatten() {
         let at = ranges.partition_point(|range| range.end <= columns.start);
-        duties[at].sources.len() as u64
-    };
-    let parts: Vec<(Range<u64>, u64)> = split_regions::split_regions(&ranges, bounds)
-        .into_iter()
-        .flatten()
-        .map(|columns| (columns.clone(), rows_of(&columns)))
-        .collect();
+        parts.push((columns, duties[at].sources.len() as u64));
+    }
     // Sources can be received side by side, as rows of one stretch, only if they send equal numbers
     // of rows of whole grains.
     let alike = parts.iter().all(|(columns, rows)| {

@@ -206,14 +206,17 @@ fn is_strided(regions: &[RegionReduction], kind: ReduceVertexType) -> bool {
         RegionOperands::Regular { offset, stride } => {
             let mut next = *offset;
             let aligned = is_whole(*stride * kind.input.bytes(), VECTOR_BYTES);
-            let adjacent = |region: &RegionReduction| {
+            if regions.len() == 1 {
+                return true;
+            }
+            let adjacent = regions.iter().all(|region| {
                 let at = next;
                 next += region.outputs;
                 region.inner == 1
                     && region.outer == first.outer
                     && region.operands == RegionOperands::Regular { offset: at, stride: *stride }
-            };
-            regions.len() == 1 || (aligned && regions.iter().all(adjacent))
+            });
+            aligned && adjacent
         }
         RegionOperands::Pieces(pieces) => {
             regions.len() == 1
@@ -299,7 +302,8 @@ fn longest_run(
         if !takes_many(candidate) {
             break;
         }
-        (length, chosen) = (length + 1, candidate);
+        length += 1;
+        chosen = candidate;
     }
     (length, chosen)
 }

@@ -26,15 +26,19 @@ pub(crate) fn rows_per_worker(rows: u64, workers: u64, grain: u64) -> Vec<u64> {
     split
 }
 
-/// Splits the rows of a region into consecutive parts.
-pub(crate) fn split_rows(region: &RegionReduction, rows: &[u64]) -> Vec<RegionReduction> {
-    let part = |outer: u64, operands: RegionOperands| RegionReduction {
+/// Returns `outer` rows of a region with the given operands.
+fn rows_of(region: &RegionReduction, outer: u64, operands: RegionOperands) -> RegionReduction {
+    RegionReduction {
         columns: region.columns.clone(),
         outputs: region.outputs,
         inner: 1,
         outer,
         operands,
-    };
+    }
+}
+
+/// Splits the rows of a region into consecutive parts.
+pub(crate) fn split_rows(region: &RegionReduction, rows: &[u64]) -> Vec<RegionReduction> {
     let repeats = region.inner != 1 && region.outer != 1;
     match &region.operands {
         RegionOperands::Regular { offset, stride } if !repeats => {
@@ -45,7 +49,8 @@ pub(crate) fn split_rows(region: &RegionReduction, rows: &[u64]) -> Vec<RegionRe
                 .map(|count| {
                     let offset = offset + step * done;
                     done += count;
-                    let whole = part(*count, RegionOperands::Regular { offset, stride: step });
+                    let operands = RegionOperands::Regular { offset, stride: step };
+                    let whole = rows_of(region, *count, operands);
                     // A stretch of one column is one operand.
                     if step == 1 {
                         RegionReduction { inner: *count, outer: 1, ..whole }
@@ -74,7 +79,7 @@ pub(crate) fn split_rows(region: &RegionReduction, rows: &[u64]) -> Vec<RegionRe
                         wanted -= taken;
                         current -= taken;
                     }
-                    part(*count, RegionOperands::Pieces(pieces))
+                    rows_of(region, *count, RegionOperands::Pieces(pieces))
                 })
                 .collect()
         }
@@ -121,15 +126,12 @@ pub(crate) fn split_columns(
     input: DType,
 ) -> Vec<RegionReduction> {
     let elements = region.outputs * region.inner;
-    let fits = |parts: &u64| {
-        region.outputs.is_multiple_of(*parts)
+    let largest = (2..=splits).rev().find(|&parts| {
+        region.outputs.is_multiple_of(parts)
             // Parts that are not whole vectors would need a slower vertex.
             && (elements / parts).is_multiple_of(vector_width(input))
-    };
-    let parts = (2..=splits).filter(fits).max().unwrap_or(1);
-    if parts == 1 {
-        return vec![region.clone()];
-    }
+    });
+    let Some(parts) = largest else { return vec![region.clone()] };
     let outputs = region.outputs / parts;
     let columns: Vec<u64> = region.columns.iter().cloned().flatten().collect();
     columns

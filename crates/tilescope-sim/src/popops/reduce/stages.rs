@@ -220,12 +220,13 @@ impl<'a> ReductionStages<'a> {
 
     /// Partial results of stretches of memory of one shape.
     fn partials_of_stretch(&self, shape: MemoryStretchShape) -> Rc<StretchPartials> {
-        let look = || {
+        let mut cache = self.stretch_cache.borrow_mut();
+        let partials = cache.entry(shape).or_insert_with_key(|shape| {
             let groups = shape.groups(self.dims);
             let columns = merged(groups.iter().flat_map(|group| group.columns.clone()).collect());
             Rc::new(StretchPartials { groups, columns })
-        };
-        self.stretch_cache.borrow_mut().entry(shape).or_insert_with(look).clone()
+        });
+        Rc::clone(partials)
     }
 
     /// Cuts the groups of a tile so that every worker has some columns (dividePartials).
@@ -322,14 +323,14 @@ impl<'a> ReductionStages<'a> {
             }
         }
         let stage = self.stage(self.accumulator);
-        let regions = |duties: &[ReductionTask]| {
-            let rows = |duty: &ReductionTask| duty.sources.len() as u64;
-            duties
-                .iter()
-                .map(|duty| RegionReduction::of_pieces(duty.columns.clone(), rows(duty)))
-                .collect()
-        };
-        let (received, done) = self.gather(work, name, held, &duties, stage, regions);
+        let (received, done) = self.gather(work, name, held, &duties, stage, |duties| {
+            let mut regions = Vec::new();
+            for duty in duties {
+                let rows = duty.sources.len() as u64;
+                regions.push(RegionReduction::of_pieces(duty.columns.clone(), rows));
+            }
+            regions
+        });
         let next = IntermediatePartials {
             tiles: duties
                 .into_iter()
@@ -420,8 +421,8 @@ impl<'a> ReductionStages<'a> {
         }
         let ReductionRequest { output, result, .. } = *self.reduction;
         let stage = ReduceStageTypes { result, ..self.stage(output) };
-        let regions = |duties: &[ReductionTask]| final_regions(duties, grain);
-        let (received, done) = self.gather(work, &name, held, &duties, stage, regions);
+        let (received, done) =
+            self.gather(work, &name, held, &duties, stage, |duties| final_regions(duties, grain));
         let start = work.phases().len();
         done.add_to(work, &name, self.accumulator);
         self.keep_messages(work, &name, received, start);

@@ -125,31 +125,30 @@ impl RegionWorkerAssigner {
 
     /// Columns with one run each: one stretch per result.
     fn runs(&mut self, regions: Vec<RegionReduction>, total: u64) -> Vec<RegionReduction> {
-        let suits = |region: &RegionReduction| {
-            region.inner != 1 && region.outer == 1 && region.outputs != 1
-        };
-        let (chosen, rest): (Vec<_>, Vec<_>) = regions.into_iter().partition(suits);
+        let (chosen, rest): (Vec<_>, Vec<_>) = regions
+            .into_iter()
+            .partition(|region| region.inner != 1 && region.outer == 1 && region.outputs != 1);
         let splits = self.most_splits(total, chosen.len() as u64);
         for region in chosen {
             let mut columns = region.columns.iter().cloned().flatten();
             let mut at = 0;
             for count in outputs_per_worker(splits, region.outputs) {
-                let single = |offset: u64, column: u64| RegionReduction {
-                    columns: std::iter::once(column..column + 1).collect(),
-                    outputs: 1,
-                    inner: region.inner,
-                    outer: 1,
-                    operands: match &region.operands {
+                let mut part = Vec::new();
+                for (offset, column) in (at..at + count).zip(columns.by_ref()) {
+                    let operands = match &region.operands {
                         RegionOperands::Pieces(pieces) => RegionOperands::Pieces(
                             pieces.iter().map(|piece| piece / region.outputs).collect(),
                         ),
-                        _ => region.operands_at(offset * region.inner),
-                    },
-                };
-                let part: Vec<RegionReduction> = (at..at + count)
-                    .zip(columns.by_ref())
-                    .map(|(offset, column)| single(offset, column))
-                    .collect();
+                        RegionOperands::Regular { .. } => region.operands_at(offset * region.inner),
+                    };
+                    part.push(RegionReduction {
+                        columns: std::iter::once(column..column + 1).collect(),
+                        outputs: 1,
+                        inner: region.inner,
+                        outer: 1,
+                        operands,
+                    });
+                }
                 at += count;
                 self.add(0, &part, self.stage.whole());
                 self.take_workers(1);
@@ -160,8 +159,8 @@ impl RegionWorkerAssigner {
 
     /// Columns with several runs each: first row by row, then each run.
     fn repeated_runs(&mut self, regions: Vec<RegionReduction>, total: u64) -> Vec<RegionReduction> {
-        let suits = |region: &RegionReduction| region.inner != 1 && region.outputs != 1;
-        let (chosen, rest): (Vec<_>, Vec<_>) = regions.into_iter().partition(suits);
+        let (chosen, rest): (Vec<_>, Vec<_>) =
+            regions.into_iter().partition(|region| region.inner != 1 && region.outputs != 1);
         if chosen.is_empty() {
             return rest;
         }
@@ -198,10 +197,9 @@ impl RegionWorkerAssigner {
     /// Two or three columns: several rows are combined into one of a suitable width.
     fn few_columns(&mut self, regions: Vec<RegionReduction>, total: u64) -> Vec<RegionReduction> {
         let width = vector_width(self.stage.input);
-        let suits = |region: &RegionReduction| {
+        let (candidates, mut rest): (Vec<_>, Vec<_>) = regions.into_iter().partition(|region| {
             (2..4).contains(&region.outputs) && !region.outputs.is_multiple_of(width)
-        };
-        let (candidates, mut rest): (Vec<_>, Vec<_>) = regions.into_iter().partition(suits);
+        });
         if candidates.is_empty() {
             return rest;
         }
