@@ -24,12 +24,12 @@ pub(crate) fn report_error(error: tilescope_report::ReportError) -> PyErr {
     ReportError::new_err(error.to_string())
 }
 
-/// The exception for something that Arrow refuses: a bug of ours.
+/// The exception for data that Arrow refuses: a bug.
 pub(crate) fn arrow_error(error: arrow_schema::ArrowError) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
-/// The exception for a table that cannot be made.
+/// The exception for a table that cannot be read.
 pub(crate) fn table_error(error: TableError) -> PyErr {
     match error {
         TableError::Report(error) => report_error(error),
@@ -39,7 +39,7 @@ pub(crate) fn table_error(error: TableError) -> PyErr {
     }
 }
 
-/// The exception for a name that is not there: `words` are what it is, and what there is instead.
+/// The exception for an unknown name; `words` describe the name and list the known ones.
 pub(crate) fn unknown_name(words: impl Into<String>) -> PyErr {
     QueryError::new_err(words.into())
 }

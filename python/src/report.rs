@@ -1,5 +1,5 @@
-//! An open report. Answers that are trees come as JSON text, which Python reads faster than objects
-//! can be made one by one here.
+//! An open report. Trees are returned as JSON text, which Python parses faster than objects can be
+//! created one by one here.
 
 use crate::errors::{report_error, table_error, unknown_name};
 use crate::sql::{self, SqlColumns, SqlParameter};
@@ -24,7 +24,7 @@ pub(crate) struct Report {
     pub(crate) report: Arc<tilescope_report::Report>,
 }
 
-/// Opens a directory that holds a `profile.pop`, or such a file under any name.
+/// Opens a directory that contains a `profile.pop`, or such a file under any name.
 #[pyfunction]
 pub(crate) fn open(py: Python<'_>, path: PathBuf) -> PyResult<Report> {
     let report = py.detach(|| tilescope_report::Report::open(&path)).map_err(report_error)?;
@@ -37,7 +37,7 @@ pub(crate) fn text(value: &impl serde::Serialize) -> PyResult<String> {
 }
 
 impl Report {
-    /// Reads without holding up other threads of Python.
+    /// Reads without blocking other threads of Python.
     fn read<T: Send>(
         &self,
         py: Python<'_>,
@@ -55,7 +55,7 @@ impl Report {
         self.report.path().to_owned()
     }
 
-    /// Whether tilescope wrote it.
+    /// True if tilescope wrote it.
     #[getter]
     fn is_own(&self) -> bool {
         self.report.origin() == ReportOrigin::Tilescope
@@ -84,7 +84,7 @@ impl Report {
     }
 
     fn insights_json(&self, py: Python<'_>) -> PyResult<String> {
-        // Without the file of what was tried, findings are what they are.
+        // Without the file of tried proposals, findings have no results.
         let (found, _) =
             self.read(py, |report| insights::insights_with_tried(report, NumberFormat::default()))?;
         text(&found)
@@ -113,7 +113,7 @@ impl Report {
         text(&json!({ "totals": found.totals, "hits": hits.collect::<Vec<Value>>() }))
     }
 
-    /// Columns of the answer to a question in SQL; parameters have a name or come in order.
+    /// Columns of the answer to an SQL query; parameters are named or positional.
     fn sql(
         &self,
         py: Python<'_>,
@@ -124,7 +124,7 @@ impl Report {
         sql::ask(py, &self.report, query, parameters, seconds)
     }
 
-    /// Names of the topics, each with the question that it answers.
+    /// Names of the topics, each with its question.
     #[staticmethod]
     fn topics() -> Vec<(&'static str, &'static str)> {
         TOPICS.iter().map(|topic| (topic.id, topic.about)).collect()
@@ -136,7 +136,7 @@ impl Report {
         text(&self.read(py, |report| topic.read(report))?)
     }
 
-    /// Names of the tables, each with what it holds.
+    /// Names of the tables, each with its description.
     #[staticmethod]
     fn tables() -> Vec<(String, String)> {
         tables().into_iter().map(|table| (table.name, table.about.to_owned())).collect()

@@ -1,4 +1,4 @@
-//! Questions in SQL, answered as `tilescope query` does.
+//! SQL queries, answered as by `tilescope query`.
 
 use crate::errors::{report_error, unknown_name};
 use crate::threads::detached;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tilescope_analysis::sql::{RowSink, SqlError, SqlQuestion, SqlValue, run};
 use tilescope_report::Report;
 
-/// The value of a parameter, where it has one.
+/// The value of a parameter that is not NULL.
 #[derive(FromPyObject)]
 pub(crate) enum SqlParameter {
     Integer(i64),
@@ -18,7 +18,7 @@ pub(crate) enum SqlParameter {
     Blob(Vec<u8>),
 }
 
-/// A cell of an answer, where it holds something.
+/// A cell of an answer that is not NULL.
 #[derive(IntoPyObject)]
 pub(crate) enum SqlCell {
     Integer(i64),
@@ -30,7 +30,7 @@ pub(crate) enum SqlCell {
 /// Columns of an answer with their names.
 pub(crate) type SqlColumns = Vec<(String, Vec<Option<SqlCell>>)>;
 
-/// Keeps an answer column by column.
+/// Collects an answer column by column.
 #[derive(Default)]
 struct KeptColumns(SqlColumns);
 
@@ -54,7 +54,7 @@ impl RowSink for KeptColumns {
     }
 }
 
-/// The answer to a question within some seconds.
+/// The answer to a query within a time limit in seconds.
 pub(crate) fn ask(
     py: Python<'_>,
     report: &Arc<Report>,

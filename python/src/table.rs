@@ -18,7 +18,7 @@ use pyo3::types::{PyBool, PyBytes, PyCapsule, PyFloat, PyInt, PyList};
 use std::sync::Arc;
 use tilescope_arrow::ArrowTable;
 
-/// Columns and rows, handed out by the Arrow PyCapsule interface.
+/// Columns and rows, exported through the Arrow PyCapsule interface.
 #[pyclass(frozen, module = "tilescope._tilescope")]
 pub(crate) struct Table {
     table: ArrowTable,
@@ -60,8 +60,8 @@ impl Table {
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// The rows, as a capsule that hands out one batch after the other. Types are what they are:
-    /// a schema that is requested is not obeyed, as the interface allows.
+    /// The rows, as a capsule that returns one batch after another. A requested schema is ignored,
+    /// as the interface allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -92,7 +92,7 @@ impl Table {
         while list.len() < limit {
             let Some(batch) = py.detach(|| reader.next()) else { break };
             let batch = batch.map_err(arrow_error)?;
-            // Ctrl-C does not wait for the last of 10^8 rows.
+            // Ctrl-C must not wait for the last of 10^8 rows.
             py.check_signals()?;
             let rows = batch.num_rows().min(limit - list.len());
             for row in 0..rows {
@@ -130,7 +130,7 @@ fn value<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<
     }
 }
 
-/// A table of Python values: one type for each column, texts where they differ.
+/// A table of Python values: one type for each column, text for mixed columns.
 #[pyfunction]
 pub(crate) fn table_of_columns(columns: Vec<(String, Vec<Bound<'_, PyAny>>)>) -> PyResult<Table> {
     let arrays: Vec<(String, ArrayRef, bool)> = columns
@@ -143,13 +143,13 @@ pub(crate) fn table_of_columns(columns: Vec<(String, Vec<Bound<'_, PyAny>>)>) ->
     Ok(Table::whole(RecordBatch::try_from_iter_with_nullable(arrays).map_err(arrow_error)?))
 }
 
-/// Flags, whole numbers, real numbers or bytes where all are; else texts.
+/// Booleans, integers, floats or bytes if all values are; otherwise texts.
 fn array(values: &[Bound<'_, PyAny>]) -> PyResult<ArrayRef> {
     let all = |is: fn(&Bound<'_, PyAny>) -> bool| values.iter().all(|of| of.is_none() || is(of));
     if values.iter().all(|of| of.is_none()) {
         return Ok(Arc::new(StringArray::new_null(values.len())));
     }
-    // A flag is a number to Python: asked for first.
+    // A bool is also an int in Python, so it is checked first.
     if all(|of| of.is_instance_of::<PyBool>()) {
         let flags: Vec<Option<bool>> =
             values.iter().map(|of| of.extract()).collect::<PyResult<_>>()?;

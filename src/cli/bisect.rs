@@ -1,4 +1,5 @@
-//! `bisect`: which option makes the difference between two specs, and in which operations.
+//! `bisect`: finds the option that makes the difference between two specs, and the operations in
+//! which it does.
 
 use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
 use super::progress::ProgressReporter;
@@ -137,7 +138,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
 }
 
-/// The text of a spec, or of the one that a report was simulated from.
+/// The text of a spec, or of the spec that a report was simulated from.
 fn spec_text(path: &Path) -> Result<String, CliError> {
     if is_report(path) {
         let report = open_path(path)?;
@@ -151,7 +152,7 @@ fn spec_text(path: &Path) -> Result<String, CliError> {
     Ok(simulate::build(&source)?.text)
 }
 
-/// The operations of the specs without and with a part, or with and without it put back.
+/// The operations of the specs without and with a part, or with and without it restored.
 fn operations(
     difference: &SpecDifference,
     part: &Part,
@@ -184,9 +185,9 @@ fn operations(
     Ok(table_named(&tables, Some(name))?.clone())
 }
 
-/// What is told of both specs.
+/// The answer about both specs.
 struct BisectAnswer {
-    /// The ends as they were named.
+    /// The names of the ends on the command line.
     names: [String; 2],
     difference: SpecDifference,
     figure: DifferenceFigure,
@@ -204,7 +205,7 @@ impl BisectAnswer {
         self.keys(units).map(text).collect::<Vec<_>>().join(", ")
     }
 
-    /// A change as a share of the whole; nothing where that is nothing.
+    /// A change as a share of the whole; `None` if the whole is zero.
     fn share(&self, units: i64) -> Option<f64> {
         let whole = self.found.whole();
         (whole != 0).then(|| units as f64 / whole as f64)
@@ -320,7 +321,7 @@ impl BisectAnswer {
     }
 }
 
-/// A value as it is written in a spec, words without quotes.
+/// A value as written in a spec, but words without quotes.
 fn shown(value: Option<&toml::Value>) -> String {
     match value {
         None => "not set".to_owned(),

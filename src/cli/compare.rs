@@ -1,4 +1,4 @@
-//! `compare`: two reports side by side, and a gate for jobs that watch cycles and memory.
+//! `compare`: compares two reports, with gates for jobs that watch cycles and memory.
 
 use super::command::{CliCommand, CliError, json_argument, open_path, path_of};
 use super::gates::{self, CheckedGates};
@@ -23,10 +23,10 @@ use tilescope_report::units::NumberFormat;
 /// `tilescope compare`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "compare", arguments, run };
 
-/// What is printed where the user names no view.
+/// The view that is printed by default.
 const OVERVIEW: &str = "overview";
 
-/// Rows of a table that are printed where the user names no number.
+/// The default number of rows of a printed table.
 const DEFAULT_LIMIT: &str = "20";
 
 const AFTER_HELP: &str = "\
@@ -83,7 +83,7 @@ fn arguments(command: clap::Command) -> clap::Command {
         .after_help(format!("{AFTER_HELP}\n\n{}\n\n{EXAMPLES}", gates::HELP))
 }
 
-/// `--per`: what figures of the run are told per.
+/// `--per`: the unit of figures of the run.
 pub(super) fn unit_argument() -> Arg {
     Arg::new("per")
         .long("per")
@@ -93,7 +93,7 @@ pub(super) fn unit_argument() -> Arg {
         .help("What cycles and executions of two reports are compared per")
 }
 
-/// The unit that the user asks for.
+/// The unit selected by the user.
 pub(super) fn unit_of(matches: &ArgMatches) -> WorkUnit {
     let name = matches.get_one::<String>("per").map_or("", String::as_str);
     WorkUnit::ALL.into_iter().find(|unit| unit.name() == name).unwrap_or_default()
@@ -148,8 +148,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         writeln!(output, "{note}\n")?;
     }
     if [OVERVIEW, "all"].contains(&view) {
-        // A job that passes its gates says so; what explains a difference is for one that does not,
-        // and for those who ask.
+        // A job that passes its gates prints just that. The explanation of a difference is for one
+        // that does not, and for explicit requests.
         let is_asked = json || matches.value_source("view") == Some(ValueSource::CommandLine);
         let page = match gates.are_passed() && !is_asked {
             true => outcome(&sides)?,
@@ -198,7 +198,7 @@ fn show(
     Ok(())
 }
 
-/// One table of differences as columns and rows.
+/// One table of differences, as columns and rows.
 pub(super) fn rows(
     source: &Report,
     (target, unit): (&Path, WorkUnit),
@@ -218,7 +218,7 @@ fn cut(table: &mut ComparisonTable, limit: usize) {
     table.rows.truncate(limit);
 }
 
-/// Widest first column; longer names push the rest of their row to the right.
+/// Width of the widest first column; longer names push the rest of their row to the right.
 const NAME_WIDTH: usize = 56;
 
 /// A table with up to `limit` rows, its sides under these titles.

@@ -1,4 +1,4 @@
-//! `convert`: a profile of another tool as a report for keeps.
+//! `convert`: converts a profile of another tool to a report.
 
 use super::command::{CliCommand, CliError, path_of};
 use clap::{Arg, ArgMatches};

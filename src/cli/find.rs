@@ -1,4 +1,4 @@
-//! `find`: things of a report by name, and by a small typed filter.
+//! `find`: finds items of a report by name, and with a small typed filter.
 
 use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
 use crate::cli::error::UsageError;
@@ -55,13 +55,13 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 /// Reads a query.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// The problem and its position.
 pub(super) fn read_query(text: &str) -> Result<SearchQuery, CliError> {
     let read = text.parse();
     Ok(read.map_err(|error| UsageError::Search { error, text: text.to_owned() })?)
 }
 
-/// A thing that was found.
+/// An item that was found.
 pub(super) fn hit_json(hit: &CatalogueItem) -> Value {
     json!({
         "list": hit.thing.source(),

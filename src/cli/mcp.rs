@@ -1,9 +1,9 @@
-//! `mcp`: reports for agents, over the Model Context Protocol: messages on standard input and output,
-//! one in a line. It reads reports and simulates specs, and leaves no file behind.
+//! `mcp`: serves reports to agents, over the Model Context Protocol: messages on standard input and
+//! output, one per line. It reads reports and simulates specs, and leaves no file behind.
 //!
-//! The protocol is spoken here rather than by `rmcp`, its Rust SDK: four methods over pipes, one
-//! message after the other, need no asynchronous runtime, which would be 43 crates more in a program
-//! that has 72.
+//! The protocol is implemented here rather than with `rmcp`, its Rust SDK: four methods over pipes,
+//! with one message after another, need no asynchronous runtime, which would add 43 crates to the
+//! 72 of this program.
 
 mod answer;
 mod arguments;
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 /// `tilescope mcp`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "mcp", arguments, run };
 
-/// Longest message that is read.
+/// The longest message that is read.
 const MAX_MESSAGE: u64 = 1 << 20;
 
 const AFTER_HELP: &str = "\
@@ -51,7 +51,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     serve(McpSession::below(root)?, &mut io::stdin().lock(), output)
 }
 
-/// Answers messages until there are no more.
+/// Answers messages until the input ends.
 fn serve(
     mut session: McpSession,
     input: &mut dyn BufRead,

@@ -1,4 +1,4 @@
-//! `model`: the numbers of the cost model that are on no data sheet, and what hangs on each.
+//! `model`: lists the numbers of the cost model that are on no data sheet, and their effects.
 
 mod sensitivity;
 
@@ -39,7 +39,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .help("Change only this constant; can be repeated"),
         )
         .arg(
-            // What the command asks of its own child processes: figures with one constant changed.
+            // Used for child processes of this command: figures with one constant changed.
             Arg::new("figures")
                 .long("figures")
                 .value_name("NAME=VALUE")
@@ -84,7 +84,7 @@ fn constant_json(constant: &CostConstant) -> Value {
     })
 }
 
-/// The constants by kind, the best known first.
+/// The constants by kind, the most certain first.
 fn table(output: &mut dyn Write) -> Result<(), CliError> {
     let width = cost_constants::all().map(|constant| constant.name.len()).max().unwrap_or(0);
     for kind in ConstantKind::ALL {

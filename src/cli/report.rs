@@ -1,4 +1,5 @@
-//! `report`: a report, or two compared, as one HTML page to send or to keep beside a job.
+//! `report`: writes a report, or a comparison of two, as one HTML page to send or to keep beside a
+//! job.
 
 use super::command::{CliCommand, CliError, path_of};
 use super::compare;
@@ -32,7 +33,7 @@ fn arguments(command: clap::Command) -> clap::Command {
     let report = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).value_name(value).value_parser(value_parser!(PathBuf)).help(help)
     };
-    // A page shows gates by itself; `--junit` is of `compare`.
+    // A page shows gates itself; `--junit` belongs to `compare`.
     let gates = gates::arguments().into_iter().filter(|gate| gate.get_id() != "junit");
     command
         .about("Write a report, or two compared, as one self-contained HTML page")

@@ -86,7 +86,7 @@ fn condition(text: &str) -> Result<(&str, &str), CliError> {
     Ok(text.split_once('=').ok_or_else(wrong)?)
 }
 
-/// The grouping of a name that samples of a report have.
+/// The grouping by a name in the metadata of a report's samples.
 fn grouping(report: &Report, name: &str) -> Result<SampleGrouping, CliError> {
     let grouping = SampleGrouping::from_name(name);
     let SampleGrouping::Metadata(_) = grouping else { return Ok(grouping) };

@@ -1,5 +1,5 @@
-//! Which part of a run is asked for: `--range`, `--ipus`, `--tiles`. All ranges are half-open, as in
-//! Rust and Python: `0..2` is 0 and 1.
+//! Selects a part of a run: `--range`, `--ipus`, `--tiles`. All ranges are half-open, as in Rust
+//! and Python: `0..2` is 0 and 1.
 
 use super::command::CliError;
 use crate::cli::error::UsageError;
@@ -29,7 +29,7 @@ pub(super) fn tiles_argument() -> Arg {
         .help("Only these tiles, numbered over all IPUs of the replica")
 }
 
-/// The cycles that the user asks for.
+/// The selected cycles.
 pub(super) fn window(
     matches: &ArgMatches,
     report: &Report,
@@ -46,7 +46,7 @@ pub(super) fn window(
     Ok(Some(window))
 }
 
-/// The IPUs that the user asks for, in order.
+/// The selected IPUs, in order.
 pub(super) fn ipus(matches: &ArgMatches, target: &Target) -> Result<Option<Vec<u32>>, CliError> {
     let Some(text) = matches.get_one::<String>("ipus") else { return Ok(None) };
     let count = target.ipus_per_replica;
@@ -59,7 +59,7 @@ pub(super) fn ipus(matches: &ArgMatches, target: &Target) -> Result<Option<Vec<u
                 ipu..ipu.saturating_add(1)
             }
         };
-        // Nothing is counted up that a replica does not have.
+        // IPUs that the replica does not have are never enumerated.
         if range.end > u64::from(count) {
             let last = count.saturating_sub(1);
             let (option, text, has) = ("--ipus", text.clone(), format!("IPUs 0 to {last}"));
@@ -70,7 +70,7 @@ pub(super) fn ipus(matches: &ArgMatches, target: &Target) -> Result<Option<Vec<u
     Ok(Some(found.into_iter().collect()))
 }
 
-/// The tiles that the user asks for, which only tables have.
+/// The selected tiles, which only tables have.
 #[cfg(feature = "parquet")]
 pub(super) fn tiles(matches: &ArgMatches, target: &Target) -> Result<Option<TileRange>, CliError> {
     let Some(text) = matches.get_one::<String>("tiles") else { return Ok(None) };
@@ -98,7 +98,7 @@ fn half_open(option: &'static str, text: &str) -> Result<Range<u64>, CliError> {
     Ok(range)
 }
 
-/// Reads `1000`, also as `1_000`.
+/// Reads `1000`; `1_000` is accepted too.
 fn number(option: &'static str, text: &str) -> Result<u64, CliError> {
     let digits = text.trim().replace('_', "");
     let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! `sensitivity`: what a program would gain on another machine, and with faster operations.
+//! `sensitivity`: the gains of a program on another machine, and with faster operations.
 
 use super::command::{CliCommand, CliError, json_argument};
 use super::picture::{self, FoundPicture};
@@ -16,7 +16,7 @@ use tilescope_sim::sensitivity::{FACTORS, SensitivityError, SensitivityRequest, 
 /// `tilescope sensitivity`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "sensitivity", arguments, run };
 
-/// Widest bar of a gain, in letters.
+/// Length of the longest bar, in letters.
 const BAR: usize = 24;
 
 fn arguments(command: clap::Command) -> clap::Command {
@@ -78,7 +78,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let picture = matches.get_one::<String>("output").map(String::as_str);
     picture.map_or(Ok(()), picture::check)?;
     let source = simulate::source(name, matches)?;
-    // Its warnings are said once.
+    // Its warnings are printed once.
     simulate::build(&source)?;
     let request = SensitivityRequest {
         factor: matches.get_one::<f64>("factor").copied().unwrap_or(2.0),
@@ -142,17 +142,17 @@ fn print(answer: &SensitivityAnswer, output: &mut dyn Write) -> Result<(), CliEr
     Ok(())
 }
 
-/// `-30.2 %`; a dash where there is nothing to compare.
+/// `-30.2 %`; a dash if there is nothing to compare.
 fn change_text(change: Option<f64>) -> String {
     change.map_or_else(|| "-".to_owned(), |change| format!("{:+.1} %", 100.0 * nearly_zero(change)))
 }
 
-/// No minus in front of what is printed as 0.
+/// Avoids a minus before a value that is printed as 0.
 fn nearly_zero(change: f64) -> f64 {
     if change.abs() < 0.0005 { 0.0 } else { change }
 }
 
-/// Bars as long as what is gained: the largest change of all fills the room.
+/// Bars proportional to the gains: the largest change fills the space.
 struct TextBars {
     largest: f64,
 }
@@ -162,7 +162,7 @@ impl TextBars {
         Self { largest: changes.flatten().map(f64::abs).fold(0.0, f64::max) }
     }
 
-    /// `####` for what is gained, `++++` for what is lost.
+    /// `####` for a gain, `++++` for a loss.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most its room")]
     fn of(&self, change: Option<f64>) -> String {
         let change = change.unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! `slice`: a part of a run as a smaller report.
+//! `slice`: writes a part of a run as a smaller report.
 
 use super::command::{CliCommand, CliError, open_report, report_argument};
 use super::progress::ProgressReporter;
@@ -56,7 +56,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(writeln!(output, "{}", written?.display())?)
 }
 
-/// Refuses to put a slice in the place of what it is cut from.
+/// Refuses to replace the report that the slice is cut from.
 fn keep_original(report: &Path, directory: &Path) -> Result<(), CliError> {
     let whole = |path: &Path| path.canonicalize().ok();
     let target = whole(&directory.join(tilescope_report::REPORT_FILE));

@@ -1,4 +1,4 @@
-//! `summary`: the figures of a report.
+//! `summary`: prints the figures of a report.
 
 use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
 use clap::ArgMatches;
@@ -82,7 +82,7 @@ pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), Cli
     Ok(())
 }
 
-/// A note of the compiler, and whether it warns.
+/// A note of the compiler, with its label: warning or note.
 fn labelled(note: &str) -> (&'static str, &str) {
     note.strip_prefix("Warning: ").map_or(("Note", note), |text| ("Warning", text))
 }
@@ -168,7 +168,7 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
     Ok(())
 }
 
-/// Samples of a host call, and what they are the product of.
+/// Samples of a host call, with their factors.
 fn samples_line(batching: &BatchingConfig) -> String {
     let BatchingConfig { micro_batch, gradient_accumulation, replicas, device_iterations } =
         batching;
@@ -227,7 +227,7 @@ fn print_execution(
     print_path(execution, table)
 }
 
-/// What the run waits for, in a line for each activity and each lane.
+/// The waits of the run, with a line for each activity and each lane.
 fn print_path(execution: &ExecutionSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
     if execution.critical_path.is_empty() {
         return Ok(());
@@ -256,7 +256,7 @@ fn print_path(execution: &ExecutionSummary, table: &mut TwoColumnTable) -> Resul
     Ok(())
 }
 
-/// What the run achieves of the peak, and where the rest goes.
+/// The share of the peak that the run achieves, and the losses.
 fn print_limits(limits: &LimitsSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
     table.head("Limits")?;
     let ipu_cycles = short_count(limits.ipu_cycles.0);
@@ -285,7 +285,7 @@ fn print_limits(limits: &LimitsSummary, table: &mut TwoColumnTable) -> Result<()
     Ok(())
 }
 
-/// The loader alone, synthetic data and real data, and what a call is.
+/// Rates of the loader alone, of synthetic and of real data, and the parts of a call.
 fn print_host(host: &HostSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
     for of in &host.rates {
         let rate = short_count(of.samples_per_second.round() as u64);
@@ -322,7 +322,7 @@ fn print_host(host: &HostSummary, table: &mut TwoColumnTable) -> Result<(), CliE
     Ok(())
 }
 
-/// How sure the figures of the run are.
+/// The certainty of the figures of the run.
 fn print_confidence(confidence: &Confidence, table: &mut TwoColumnTable) -> Result<(), CliError> {
     table.head("Confidence")?;
     for (name, band) in confidence.rows() {
@@ -334,7 +334,7 @@ fn print_confidence(confidence: &Confidence, table: &mut TwoColumnTable) -> Resu
     Ok(())
 }
 
-/// The file of an imported model, and what became of its nodes.
+/// The file of an imported model, and the treatment of its nodes.
 fn print_model(summary: &ImportedModelSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
     table.head("Model")?;
     for (name, text) in summary.rows() {
@@ -343,7 +343,7 @@ fn print_model(summary: &ImportedModelSummary, table: &mut TwoColumnTable) -> Re
     Ok(())
 }
 
-/// Two columns under headings.
+/// A table of two columns with headings.
 struct TwoColumnTable<'a> {
     output: &'a mut dyn Write,
 }

@@ -1,4 +1,4 @@
-//! `tune`: a guided search for a better spec.
+//! `tune`: searches for a better spec.
 
 mod summary;
 
@@ -142,7 +142,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let found = FoundReporter::new();
     let (path, stopped) = Tuner::begin(&space, &mut store)?.run(|path, store| {
         let answer = summary.answer(path, store);
-        // A failure here is reported when a point or the end cannot be written either.
+        // A failure here is reported later, when a point or the end cannot be written either.
         let _ = store.keep_path(&answer);
         found.tell(|| answer);
     });
@@ -168,7 +168,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
 }
 
-/// What may be changed, and what is asked of it.
+/// The keys that may change, with conditions.
 fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
     let keys = EffectiveKeys::of(spec);
     let texts = |name: &str| -> Vec<String> {
@@ -197,7 +197,7 @@ fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
     Ok(TuneSpace { free, fixed, conditions, ..TuneSpace::new(spec, objective) })
 }
 
-/// Writes the spec of a point, with a comment above it.
+/// Writes the spec of a point, with a comment on top.
 fn write_spec(
     comment: &str,
     point: &Point,

@@ -1,4 +1,4 @@
-//! `validate`: the cost model against measured rows.
+//! `validate`: compares the cost model with measured rows.
 
 use super::command::{CliCommand, CliError, json_argument};
 use crate::cli::error::UsageError;

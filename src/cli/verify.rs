@@ -1,4 +1,4 @@
-//! `verify`: checks a report against its own laws.
+//! `verify`: checks the invariants of a report.
 
 use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
 use super::progress::ProgressReporter;

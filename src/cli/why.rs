@@ -1,4 +1,4 @@
-//! `why`: what a run waits for, and why a step takes as long as it does.
+//! `why`: explains the waits of a run, and the duration of a step.
 
 use super::command::{CliCommand, CliError, json_argument, open_report, report_argument};
 use crate::cli::error::{JobError, UsageError};
@@ -16,7 +16,7 @@ use tilescope_report::{ReplicaClasses, Report};
 /// `tilescope why`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "why", arguments, run };
 
-/// Things of the path that are explained.
+/// Number of items of the path that are explained.
 pub(super) const CHAINS: usize = 3;
 
 const AFTER_HELP: &str = "\
@@ -87,7 +87,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A step that is asked about, and where it is if that is said.
+/// A step given by the user, with its IPU and replica if given.
 struct AskedStep {
     step: StepId,
     ipu: Option<IpuId>,
@@ -116,7 +116,7 @@ impl AskedStep {
         Ok(parts.next().is_none().then_some(asked).ok_or_else(wrong)?)
     }
 
-    /// Whether it is on the path, and why it takes as long as it does.
+    /// The place of the step on the path, and the reasons for its duration.
     fn answer(&self, report: &Report) -> Result<StepAnswer, CliError> {
         let classes = report.replica_classes()?;
         let StepPart { at, sub_lane, range } = self.find(report, &classes)?;
@@ -130,7 +130,7 @@ impl AskedStep {
         Ok(StepAnswer { step, at, place, cycles, state, chain })
     }
 
-    /// The longest part of the step of those that are asked for.
+    /// The longest part of the step among those selected.
     fn find(&self, report: &Report, classes: &ReplicaClasses) -> Result<StepPart, CliError> {
         let step = self.step;
         let parts = step_parts(report, step)?;
@@ -172,11 +172,11 @@ fn at_step(
     print_chain(&chain, output)
 }
 
-/// What is known of a step.
+/// The facts about a step.
 pub(super) struct StepAnswer {
     step: StepId,
     at: ReplicaIpu,
-    /// Its IPU in words, and of which replicas where these differ.
+    /// Its IPU as text, with the replicas if these differ.
     place: String,
     cycles: Cycles,
     state: StepOnPath,
@@ -187,7 +187,7 @@ impl StepAnswer {
     /// Explains a step, `STEP[:IPU[:REPLICA]]`.
     ///
     /// # Errors
-    /// What is wrong with the text, and steps that there are not.
+    /// The text is invalid, or the step does not exist.
     pub(super) fn of(report: &Report, text: &str) -> Result<Self, CliError> {
         AskedStep::parse(text)?.answer(report)
     }

@@ -1,5 +1,5 @@
-//! Every run is one that a machine could do: what is read was written, who exchanges data has
-//! synced, and nothing moves more than it can. Changed runs are told.
+//! Every run is one that a machine could do: data are written before they are read, exchanges
+//! follow syncs, and no bandwidth is exceeded. Changed runs are detected.
 
 use crate::common::{RecordedRun, sets};
 use crate::critical_path::check_simulated;
@@ -15,7 +15,7 @@ use tilescope_sim::simulate;
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_test_tiers::{product, sample, slow_tests};
 
-/// A small perceptron, or why it is refused.
+/// A small perceptron, or the reason why it is refused.
 fn perceptron(overrides: &[&str]) -> Result<Spec, String> {
     let source = SpecSource::find("tests/data/specs/perceptron.toml", &sets(&overrides.join(" ")));
     Spec::build(&source.expect("exists")).map_err(|error| error.to_string())
@@ -31,7 +31,7 @@ fn broken_laws(spec: &Spec) -> Vec<InvariantViolation> {
     report.verify().expect("can be checked")
 }
 
-/// Alternatives, each the overrides of [`sets`].
+/// Alternatives; each gives overrides of [`sets`].
 type Choices = &'static [&'static str];
 
 const EXECUTIONS: Choices = &[
@@ -141,8 +141,8 @@ const DOMAINS: Choices = &[
      location.accumulators.sharding_domain=all location.optimizer_state.sharding_domain=all",
 ];
 
-/// Checks the laws over combinations of some choices, and the refusals over all of them; gives how
-/// many combinations are allowed.
+/// Checks the invariants over combinations of some choices, and the refusals over all of them.
+/// Returns the number of allowed combinations.
 fn hold_over(choices: &[Choices]) -> usize {
     let axes: Vec<usize> = choices.iter().map(|alternatives| alternatives.len()).collect();
     let (mut rows, mut specs) = (Vec::new(), Vec::new());
@@ -218,7 +218,7 @@ fn every_order_of_weight_updates_is_causal() {
     assert!(allowed > 30, "{allowed}");
 }
 
-/// Stages of single operations, of half a graph, that come back to an IPU, and three IPUs.
+/// Stages of single operations, of half a graph, that return to an IPU, and three IPUs.
 const ANNOTATIONS: Choices = &[
     "stages=[\"L0\",\"L1\",[\"L1/relu\",\"L2\"],\"L3\"]",
     "stages=[\"L0\",\"L1/*\",\"L3\"] target.ipus=3",
@@ -266,7 +266,7 @@ fn stages_that_cannot_be_are_refused_with_the_nearest_operation() {
     }
 }
 
-/// The laws that a run breaks after `change`.
+/// The invariants that a run breaks after `change`.
 fn laws_broken_by(
     overrides: &[&str],
     change: impl FnOnce(&CompiledProgram, &mut Vec<ExecutionStep>),
@@ -319,7 +319,7 @@ fn a_load_before_its_store_is_told() {
         let name = &compiled.compilation.programs[steps[store].program.index()].name;
         let load_name = name.replace("/remoteStore", "/remoteLoad");
         let load = position(compiled, steps, |kind, name| kind == mid && name == load_name);
-        // The sync before both is nobody's in particular.
+        // The sync before both belongs to no particular one.
         for part in [-1, 0, 1] {
             let at = |place: usize| place.checked_add_signed(part).expect("is inside");
             let (first, later) = (steps[at(store)].program, steps[at(load)].program);
@@ -400,7 +400,7 @@ fn exchanges_between_tiles_that_are_too_fast_are_told() {
     assert_tells(&found, "bandwidths_hold", "the tile interface");
 }
 
-/// Four replicas, those of one instance with a slower host.
+/// Four replicas, with a slower host for those of one instance.
 const DIFFERING: [&str; 5] = [
     "options.replication_factor=4",
     "options.num_instances=2",
@@ -409,7 +409,7 @@ const DIFFERING: [&str; 5] = [
     "options.sync_replicas_independently=true",
 ];
 
-/// The place of the first copy between replicas.
+/// The index of the first copy between replicas.
 fn first_collective(compiled: &CompiledProgram, steps: &[ExecutionStep]) -> usize {
     position(compiled, steps, |kind, name| {
         kind == ProgramKind::GlobalExchange && name.ends_with("/crossReplicaCopy")
@@ -480,7 +480,7 @@ fn copies_between_replicas_that_are_too_fast_for_their_links_are_told() {
                 let program = &compiled.compilation.programs[step.program.index()];
                 if program.name.ends_with("/crossReplicaCopy") {
                     for on_ipu in &mut step.ipus {
-                        // As long as if the links had nothing else to move, or still less.
+                        // As long as if the links had nothing else to move, or even shorter.
                         let parts = if words == "together move" { 2 } else { 4 };
                         let start = compiled.system.collective_step_cycles;
                         let moving = on_ipu.to_max - on_ipu.from_min - start;

@@ -1,11 +1,11 @@
-//! The command line as users and scripts see it, without a display.
+//! The command line as seen by users and scripts, without a display.
 
 use crate::common::{stderr, stdout, tilescope};
 use serde_json::Value;
 use std::path::Path;
 use tilescope_test_tiers::skipped_in_the_fast_tier;
 
-/// Runs a command that must fail, and gives its exit code and message.
+/// Runs a command that must fail. Returns its exit code and message.
 fn failure(arguments: &[&str]) -> (i32, String) {
     let output = tilescope(arguments);
     assert!(stdout(&output).is_empty(), "a failure prints no result: {}", stdout(&output));
@@ -219,7 +219,7 @@ fn compare_prints_both_sides() {
     assert!(export.status.success(), "{}", stderr(&export));
     let text = std::fs::read_to_string(&csv).unwrap();
     assert!(text.starts_with("variable,source,target,diff,relative\n"), "{text}");
-    // Without a view, what changed is told on one page.
+    // Without a view, one page summarizes the changes.
     let page = stdout(&tilescope(&["compare", &small, &large, "--json"]));
     let page: serde_json::Value = serde_json::from_str(&page).unwrap();
     assert!(page["verdict"].as_str().unwrap().contains("more cycles"), "{page}");
@@ -241,7 +241,8 @@ fn compare_prints_both_sides() {
     }
 }
 
-/// Jobs that watch cycles and memory: worse fails with a code of its own, equal and better pass.
+/// Gates for jobs that watch cycles and memory: worse results fail with a separate exit code, equal
+/// and better ones pass.
 #[test]
 fn violated_gates_have_an_exit_code_of_their_own() {
     let directory = tempfile::tempdir().unwrap();
@@ -254,7 +255,7 @@ fn violated_gates_have_an_exit_code_of_their_own() {
     for target in [&small, &large] {
         assert!(tilescope(&["compare", &large, target, "--fail-over", "0"]).status.success());
     }
-    // What explains a difference is for jobs that fail, and for those who ask.
+    // The explanation of a difference is for jobs that fail, and for explicit requests.
     let passed = ["compare", &large, &small, "--fail-if", "cycles > +2%"];
     let brief = stdout(&tilescope(&passed));
     assert!(brief.contains("Result") && brief.contains("passed  cycles > +2%"), "{brief}");
@@ -291,7 +292,7 @@ fn violated_gates_have_an_exit_code_of_their_own() {
         "{lines}"
     );
 
-    // What cannot be meant is no violation.
+    // An invalid gate is no violation.
     let (code, words) = failure(&["compare", &small, &large, "--fail-if", "execution.cyles > 1"]);
     assert_eq!(code, 2);
     assert!(words.contains("did you mean") && words.contains("^"), "{words}");
@@ -300,7 +301,8 @@ fn violated_gates_have_an_exit_code_of_their_own() {
     assert_eq!(code, 1, "a file that is not there is a failure");
 }
 
-/// Specs stand for the reports that they lead to; a report is equal to what its spec gives again.
+/// Specs are compared through their simulated reports; a report equals a new simulation of its
+/// spec.
 #[test]
 fn specs_are_compared_like_reports() {
     let directory = tempfile::tempdir().unwrap();
@@ -370,7 +372,7 @@ fn a_check_refuses_what_simulating_refuses() {
     assert!(output.contains("does not fit in memory"), "{output}");
 }
 
-/// Splits of BERT-Large that would be faster need more memory than there is: they are not taken.
+/// Faster splits of BERT-Large need more memory than there is, so they are not used.
 #[test]
 fn a_balanced_split_fits_in_memory_where_one_does() {
     if skipped_in_the_fast_tier() {
@@ -398,7 +400,7 @@ fn a_balanced_split_fits_in_memory_where_one_does() {
     assert!(json.pointer("/execution/total_cycles").is_some_and(Value::is_u64), "{json}");
 }
 
-/// Names in reports are written by strangers, and terminals obey some characters.
+/// Names in reports are untrusted, and terminals obey some characters.
 #[test]
 fn names_give_no_orders_to_a_terminal() {
     let directory = tempfile::tempdir().expect("directory");
@@ -472,7 +474,7 @@ fn absurdly_long_runs_are_refused_before_they_begin() {
     }
 }
 
-/// What the program tells a shell about the last of these words.
+/// The completions of the last of these words for a shell.
 fn completed(shell: &str, words: &[&str]) -> Vec<String> {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_tilescope"))
         .args([&["--", "tilescope"], words].concat())
@@ -507,7 +509,7 @@ fn shells_complete_commands_specs_and_keys() {
         "options.pipeline_schedule=grouped",
     );
     has(&["simulate", "--"], "--output");
-    // Others say what it means, too.
+    // Other shells also get a description.
     let fish = completed("fish", &["simulate", "mnist"]);
     assert!(fish.iter().any(|line| line.starts_with("mnist_pipeline\t")), "{fish:?}");
 }
@@ -533,7 +535,7 @@ fn powershell_gets_words_that_stay_one() {
     assert!(keys.iter().any(|line| line.starts_with("options.num_io_tiles=\t")), "{keys:?}");
 }
 
-/// Runs a script in a shell that finds the program; nothing where there is no such shell.
+/// Runs a script in a shell that finds the program; `None` if there is no such shell.
 fn in_shell(shell: &str, arguments: &[&str]) -> Option<String> {
     let program = Path::new(env!("CARGO_BIN_EXE_tilescope"));
     let places =
@@ -556,7 +558,7 @@ fn every_shell_has_a_script() {
     }
 }
 
-/// What bash hands to its completion function, and what it gets for it.
+/// Tests the input of bash's completion function and its result.
 #[test]
 fn bash_takes_a_key_with_its_value_for_one_word() {
     for (line, words, typed, wanted) in [
@@ -586,7 +588,7 @@ fn bash_takes_a_key_with_its_value_for_one_word() {
              COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _tilescope tilescope '{typed}'; \
              echo \"${{COMPREPLY[*]}}\""
         );
-        // Not every machine has it.
+        // Not every machine has bash.
         let Some(said) = in_shell("bash", &["-c", &asks]) else { return };
         assert_eq!(said.trim_end(), wanted, "{line}");
     }
@@ -604,12 +606,12 @@ fn other_shells_take_their_scripts() {
     assert!(said.is_none_or(|said| said.trim() == "_clap_dynamic_completer_tilescope"));
 }
 
-/// A linter of scripts has nothing to say about that of bash.
+/// A linter of scripts has no complaints about the script for bash.
 #[test]
 fn the_script_of_bash_is_clean() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/completions/tilescope.bash");
     let checked = std::process::Command::new("shellcheck").arg(script).output();
-    // Not every machine has it.
+    // Not every machine has the linter.
     let Ok(checked) = checked else { return };
     assert!(checked.status.success(), "{}", stdout(&checked));
 }
@@ -633,7 +635,7 @@ fn every_command_has_a_page_of_the_manual() {
     let main = std::fs::read_to_string(Path::new(&pages).join("tilescope.1")).expect("a page");
     assert!(main.contains("tilescope\\-simulate(1)") && main.contains("EXIT STATUS"), "{main}");
     assert_eq!(std::fs::read_dir(&pages).expect("pages").count(), count);
-    // groff warns of what it does not understand; not every machine has it.
+    // groff warns of unknown requests; not every machine has it.
     let all: Vec<_> = std::fs::read_dir(&pages).expect("pages").flatten().collect();
     let groff = std::process::Command::new("groff")
         .args(["-Kutf8", "-man", "-ww", "-z", "-Tutf8"])

@@ -1,4 +1,4 @@
-//! Finding things: against counting by hand, and from the command line.
+//! Searches: compared with manual counts, and from the command line.
 
 use crate::common;
 use crate::common::{stderr, stdout, tilescope};

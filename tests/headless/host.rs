@@ -1,5 +1,5 @@
-//! The host as a machine: cores and links that instances share, calls that are explained, epochs,
-//! and what a call takes and returns.
+//! The host as a machine: cores and links that instances share, explained calls, epochs, and the
+//! inputs and outputs of a call.
 
 use crate::common::{self, RecordedRun};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ use tilescope_test_tiers::cases;
 
 const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
 
-/// What the report of a spec says about its host.
+/// The host's part of the report of a spec.
 fn host_of(spec: &Spec) -> HostReport {
     let compiled = compile(spec).expect("compiles");
     dry_run(&compiled, spec).host.expect("a model of samples")
@@ -106,7 +106,7 @@ fn more_workers_are_never_slower_and_all_the_same_beyond_the_cores() {
     assert!(rates[3] == rates[4] && rates[3] == rates[5], "{rates:?}");
 }
 
-/// Nothing of the host is busy all the time, and yet the IPUs stand still for half of the call.
+/// No part of the host is busy all the time, and yet the IPUs are stalled for half of the call.
 #[test]
 fn copies_that_ipus_wait_for_are_told() {
     let (report, _kept) = common::report("mnist_pipeline", &["options.device_iterations=1"]);
@@ -225,7 +225,8 @@ fn the_tutorial_of_data_loading_is_told_in_one_table() {
     }
     let shapes: Vec<_> =
         host.tensors.iter().map(|tensor| (tensor.is_input, tensor.shape.as_slice())).collect();
-    // 50 device iterations of 16 images go in, the last micro-batch's results come back.
+    // 50 device iterations of 16 images are the input, and the last micro-batch's results are the
+    // output.
     assert!(shapes.contains(&(true, &[800, 1, 128, 128])) && shapes.contains(&(false, &[16, 10])));
     // `len(training_data)` of 10,000 samples in calls of 800.
     assert_eq!((host.epochs[0].calls, host.epochs[0].left_out), (12, 400));
@@ -324,7 +325,7 @@ proptest! {
             prop_assert!(epoch.calls * call >= epoch.samples && (epoch.calls - 1) * call < epoch.samples);
             prop_assert!(epoch.seconds >= epoch.calls as f64 * seconds * 0.999_999);
         }
-        // Those that follow begin no later than the first.
+        // Later epochs begin no later than the first.
         prop_assert!(host.epochs.windows(2).all(|pair| pair[1].seconds <= pair[0].seconds));
     }
 }

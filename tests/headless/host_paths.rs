@@ -1,4 +1,4 @@
-//! Ways in which a host calls programs: what publications say of them, and what a run makes of it.
+//! Paths by which a host calls programs: the publications about them, and their effect on a run.
 
 use crate::common::{report, spec};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ fn execution(report: &Report) -> ExecutionSummary {
     summary(report).expect("summary").execution.expect("executed")
 }
 
-/// The run of the data-loading tutorial that an edition prints a rate of.
+/// The run of the data-loading tutorial for a rate printed in an edition.
 fn tutorial(path: &str, rate: &TutorialRate) -> Report {
     let loader = if rate.synthetic { "synthetic" } else { "async" };
     let overrides = [
@@ -30,7 +30,7 @@ fn band_of_rate(report: &Report) -> Banded {
     confidence.samples_per_second.expect("a rate")
 }
 
-/// The law of the table: every printed rate lies in the band of its run.
+/// The invariant of the table: every printed rate is inside the band of its run.
 #[test]
 fn bands_hold_every_edition_of_the_tutorial() {
     let mut held = 0;
@@ -44,7 +44,8 @@ fn bands_hold_every_edition_of_the_tutorial() {
     assert!(held >= 12, "{held} rates");
 }
 
-/// The table leaves as much of a call unexplained as its publication leaves beside the program.
+/// The table leaves the same part of a call unexplained as its publication leaves beside the
+/// program.
 #[test]
 fn times_of_calls_are_what_editions_leave() {
     for path in HOST_PATHS {
@@ -61,7 +62,7 @@ fn times_of_calls_are_what_editions_leave() {
     }
 }
 
-/// Figures that `reproduce` prints are in the table of host paths as they are there.
+/// Figures that `reproduce` prints are equal to those in the table of host paths.
 #[test]
 fn the_table_has_the_figures_that_are_reproduced() {
     let text = include_str!("../../assets/published_figures.toml");
@@ -84,7 +85,7 @@ fn the_table_has_the_figures_that_are_reproduced() {
     }
 }
 
-/// Times that the user gives are surer than those of a framework whose releases differ.
+/// Times given by the user are more certain than those of a framework whose releases differ.
 #[test]
 fn a_time_of_ones_own_has_a_narrower_band() {
     let width = |changes: &[&str]| {

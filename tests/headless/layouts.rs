@@ -1,4 +1,5 @@
-//! Where operands lie and how large products are computed: what the memory guide says it changes.
+//! Layouts of operands and methods for large products, with the effects described in the memory
+//! guide.
 
 use crate::common;
 use tilescope_analysis::summary::{ReportSummary, summary};
@@ -6,7 +7,7 @@ use tilescope_report::units::Cycles;
 use tilescope_report::{MarkFilter, MarkKind};
 use tilescope_sim::compile;
 
-/// Vertices that copy, by name, of a bundled spec.
+/// Copying vertices of a bundled spec, by name.
 fn copies(overrides: &[&str]) -> Vec<(String, u64)> {
     let compiled = compile(&common::spec("prearrange", overrides)).expect("compiles");
     let sets = compiled.compilation.compute_sets.iter();

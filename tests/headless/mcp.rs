@@ -1,4 +1,4 @@
-//! `mcp` as agents see it: messages in, messages out.
+//! `mcp` as seen by agents: messages in, messages out.
 
 use crate::common::{self, stdout, tilescope};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Longest answer of a tool, in bytes.
+/// The longest answer of a tool, in bytes.
 const MAX_ANSWER: usize = 32_000;
 
 /// Runs the program with these lines as its input.
@@ -62,7 +62,7 @@ fn nothing_outside_of_the_root_is_read() {
     }
 }
 
-/// Whoever ends it in the middle of a simulation finds nothing of it.
+/// Ending it in the middle of a simulation leaves no files.
 #[cfg(unix)]
 #[test]
 fn ended_in_the_middle_it_leaves_nothing_behind() {
@@ -76,7 +76,7 @@ fn ended_in_the_middle_it_leaves_nothing_behind() {
         .stdout(Stdio::null())
         .spawn()
         .expect("the program starts");
-    // Held to the end: it would end with its input.
+    // Held to the end: the program would end with its input.
     let mut input = child.stdin.take().expect("an input");
     let call = json!({ "name": "facts", "arguments": { "report": "bert_large_pod16" } });
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call });
@@ -133,7 +133,7 @@ impl Workplace {
         replies
     }
 
-    /// Answers of tools, each with whether it is an error.
+    /// Answers of tools, each with an error flag.
     fn answers(&self, calls: &[(&str, Value)]) -> Vec<(Value, bool)> {
         let request = |(tool, arguments): &(&str, Value)| json!({ "method": "tools/call", "params": { "name": tool, "arguments": arguments } });
         let replies = self.replies(&calls.iter().map(request).collect::<Vec<_>>());
@@ -162,7 +162,7 @@ impl Workplace {
         answer.as_str().expect("words").to_owned()
     }
 
-    /// Everything below it.
+    /// All files below it.
     fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files = Vec::new();
         let mut directories = vec![self.directory.path().to_owned()];
@@ -318,7 +318,7 @@ fn lists_are_cut_and_say_so() {
     let table = workplace.answer("table", arguments);
     let rows = table["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 3);
-    // Half of the 1,472 tiles would be more than an answer may have.
+    // Half of the 1,472 tiles would exceed the limit of an answer.
     assert_eq!(rows[2]["left_off"], 1_470);
     let arguments = json!({ "report": workplace.report(), "table": "memory", "limit": 1000 });
     let whole = workplace.answer("table", arguments);

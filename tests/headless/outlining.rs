@@ -1,4 +1,4 @@
-//! What an IPU runs several times is compiled once: one body, called by each use.
+//! Repeated code of an IPU is compiled once: one body, called by each use.
 
 use crate::common;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Commands that are refused, with their exit codes and what they say.
+//! Refused commands, with their exit codes and messages.
 
 use crate::common::{stderr, stdout, tilescope};
 

@@ -1,5 +1,5 @@
-//! Commands that print text about reports on other machines run there, by a program that stands for
-//! `ssh` and runs the command here.
+//! Commands that print text about reports on other machines run there, through a stand-in for `ssh`
+//! that runs the command here.
 #![cfg(unix)]
 
 use crate::common::{stderr, stdout};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::{TempDir, tempdir};
 
-/// Runs what it is asked to run, with a shell, as `ssh` does on the other machine.
+/// Runs its command in a shell, as `ssh` does on the other machine.
 const SSH: &str = "#!/bin/sh\nfor asked; do :; done\nexec sh -c \"$asked\"\n";
 /// A machine without tilescope.
 const WITHOUT_PROGRAM: &str = "#!/bin/sh\nfor asked; do :; done\n\
@@ -34,7 +34,7 @@ impl FarSide {
         Self { ssh: place, report: report.to_string_lossy().into_owned(), directory }
     }
 
-    /// Asks the report here, or there.
+    /// Queries the report here, or there.
     fn query(&self, there: bool, arguments: &[&str]) -> Output {
         self.run("query", there, arguments)
     }
@@ -110,7 +110,7 @@ fn text_is_printed_where_the_report_is() {
         assert_eq!(stderr(&there), stderr(&here), "{words:?}");
         assert!(!far.directory.path().join("cache").exists(), "{words:?} is copied");
     }
-    // What simulates or writes runs here, on a copy.
+    // Commands that simulate or write run here, on a copy.
     let copied = far.run("export", true, &["--view", "memory", "--format", "csv", "-o", "x.csv"]);
     assert!(copied.status.success(), "{}", stderr(&copied));
     assert!(far.directory.path().join("cache/tilescope/remote").exists());

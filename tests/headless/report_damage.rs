@@ -1,5 +1,5 @@
 //! Broken and hostile files: a clear error or a partial report with a warning, never a panic, never
-//! work or memory without end.
+//! unbounded work or memory.
 
 use crate::common;
 use crate::report_support::foreign::Foreign;
@@ -14,7 +14,7 @@ use tilescope_report::units::*;
 use tilescope_report::*;
 use tilescope_test_tiers::cases;
 
-/// Asks for everything and takes any answer.
+/// Queries everything and accepts any answer.
 fn ask(path: &Path) -> Vec<String> {
     let mut errors = Vec::new();
     let report = match Report::open_with_cache(path, None) {
@@ -55,7 +55,7 @@ fn ask(path: &Path) -> Vec<String> {
     errors
 }
 
-/// Like [`ask`], within a time no sound file of this size comes near.
+/// Like [`ask`], within a time limit far above that of any sound file of this size.
 fn ask_in_time(path: &Path) -> Vec<String> {
     let started = Instant::now();
     let errors = ask(path);
@@ -128,7 +128,7 @@ fn files_of_other_kinds_are_named() {
     assert!(text.starts_with("an SQLite file without any table of a report"), "{text}");
 }
 
-/// Reports of ours in both layouts and one of another tool, small enough to be broken often.
+/// Reports of ours in both layouts and one of another tool, small enough for many mutations.
 fn samples(directory: &Path) -> [PathBuf; 3] {
     let mut report = random_report(11, 3000);
     let rows = report.write(&directory.join("rows")).unwrap();
@@ -179,7 +179,7 @@ fn flip_bits(times: u32, seed: u64) {
         let mut noticed = 0;
         for i in 0..times {
             let mut bytes = whole.clone();
-            // The header and the schema decide most, so they are hit most.
+            // The header and the schema matter most, so they are hit most.
             let span = if i % 3 == 0 { 4096 } else { bytes.len() as u64 };
             for _ in 0..=dice.below(4) {
                 bytes[dice.below(span) as usize] ^= 1 << dice.below(8);
@@ -232,7 +232,7 @@ fn pieces_of_the_index_that_lie() {
     lie(cases(400), 5);
 }
 
-/// Changes what is inside the compressed pieces, and makes their checksums right again.
+/// Changes the contents of the compressed pieces, and corrects their checksums.
 fn lie(times: u32, seed: u64) {
     let directory = tempdir().unwrap();
     let [_, columns, _] = samples(directory.path());
@@ -257,7 +257,7 @@ fn lie(times: u32, seed: u64) {
         for (rowid, packed) in rows {
             let mut raw = miniz_oxide::inflate::decompress_to_vec_zlib(&packed).unwrap();
             for _ in 0..=dice.below(3) {
-                // The first bytes count and bound what follows.
+                // The first bytes count and bound the rest.
                 let span = if dice.chance(2) { raw.len().min(16) } else { raw.len() };
                 raw[dice.below(span as u64) as usize] = dice.next() as u8;
             }
@@ -270,7 +270,7 @@ fn lie(times: u32, seed: u64) {
     }
 }
 
-/// Changes a report with SQL and asks it everything.
+/// Changes a report with SQL and queries everything.
 fn ask_changed(sql: &str) -> (Vec<String>, Vec<String>) {
     let directory = tempdir().unwrap();
     let path = full_report(500).write(directory.path()).unwrap();
@@ -451,8 +451,8 @@ fn many_ipus_and_wild_numbers_are_bounded() {
     assert!(!errors.is_empty());
 }
 
-/// Makes interior pages of tables point at each other: every child of one is the next one, so that
-/// a walk over them has no end that anybody lives to see.
+/// Makes interior pages of tables point at each other: every child of a page is the next page, so
+/// that a walk over them practically never ends.
 fn tangle_pages(path: &Path, page_bytes: usize) {
     let mut bytes = fs::read(path).unwrap();
     let pages = |bytes: &[u8], kind: u8| -> Vec<usize> {
@@ -535,7 +535,7 @@ fn texts_that_a_few_bytes_stand_for_are_bounded() {
     assert!(report.warnings().iter().any(|text| text.contains("too large to hold in memory")));
 }
 
-/// Every column of whole numbers of a report: table and column.
+/// Every integer column of a report: table and column.
 fn number_columns(report: &Connection) -> Vec<(String, String)> {
     let sql = "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c
                WHERE m.type = 'table' AND c.type LIKE 'INT%' AND m.name NOT LIKE 'sqlite%'";
@@ -544,15 +544,16 @@ fn number_columns(report: &Connection) -> Vec<(String, String)> {
     rows.collect::<Result<_, _>>().unwrap()
 }
 
-/// Sets one cell of a column to a large number; `false` where the table has no row or takes none.
+/// Sets one cell of a column to a large number. Returns `false` if the table has no row or refuses
+/// it.
 fn with_large_cell(report: &Connection, table: &str, column: &str) -> bool {
     let last = format!("SELECT rowid FROM \"{table}\" ORDER BY rowid DESC LIMIT 1");
     let sql = format!("UPDATE \"{table}\" SET \"{column}\" = 2147483646 WHERE rowid = ({last})");
     report.execute(&sql, []).is_ok_and(|changed| changed == 1)
 }
 
-/// A number that a stranger wrote is no size: with 1 GiB, every command gives an answer or an error
-/// in words, and so it does where all tables are exported.
+/// A number in an untrusted file is no size: with 1 GiB, every command gives an answer or an error
+/// message, and so do exports of all tables.
 #[test]
 #[cfg(unix)]
 fn no_cell_decides_how_much_memory_is_taken() {
@@ -593,7 +594,8 @@ fn no_cell_decides_how_much_memory_is_taken() {
     }
 }
 
-/// Names of 24,000 letters, each on many steps: files are at most some times larger than the report.
+/// Names of 24,000 letters, each on many steps: files are at most a few times larger than the
+/// report.
 #[test]
 #[cfg(unix)]
 fn long_names_are_not_repeated_in_exports() {

@@ -1,5 +1,5 @@
-//! Every execution scheme, switched on and off on a small model: memory and time move the way
-//! Graphcore's guides say they do.
+//! Every execution scheme, switched on and off on a small model: memory and time change as
+//! Graphcore's guides describe.
 
 use crate::common::{self, RecordedRun, sets};
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use tilescope_sim::compile::CompiledProgram;
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_test_tiers::slow_tests;
 
-/// Every mechanism on the MNIST pipeline, one device iteration unless it says otherwise.
+/// Every mechanism on the MNIST pipeline, with one device iteration by default.
 const SCHEMES: &str = include_str!("../data/schemes.txt");
 
-/// Whether one figure is to another as a word of the table says.
+/// True if two figures compare as a word of the table states.
 fn is_as_said<T: Ord>(word: &str, with: T, without: T) -> bool {
     match word {
         "more" => with > without,
@@ -66,7 +66,7 @@ fn every_scheme_moves_memory_and_time_as_the_guides_say() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Bytes of the report's variables whose names end so.
+/// Bytes of the report's variables with this suffix in their names.
 fn variable_bytes(compiled: &CompiledProgram, part: &str, always: bool) -> Bytes {
     let variables = compiled.compilation.variables.iter();
     variables
@@ -205,7 +205,8 @@ fn dithered_convolutions_lie_on_tiles_of_their_own() {
     }
 }
 
-/// With merged collectives, an update of many replicas is little more than its bytes over the links.
+/// With merged collectives, an update of many replicas takes little more than its bytes over the
+/// links.
 #[test]
 fn merged_collectives_are_bound_by_the_links() {
     let overrides = sets(
@@ -231,7 +232,7 @@ fn merged_collectives_are_bound_by_the_links() {
     );
 }
 
-/// Parts of a micro-batch do together what the whole does, with the same weights.
+/// Parts of a micro-batch together do the work of the whole, with the same weights.
 #[test]
 fn parts_of_a_micro_batch_do_what_the_whole_does() {
     let parts = |factor: u64| {

@@ -1,4 +1,4 @@
-//! `tilescope sensitivity`: what other machines and faster operations would gain.
+//! `tilescope sensitivity`: gains of other machines and faster operations.
 
 use crate::common::{stderr, stdout, tilescope};
 use serde_json::Value;
@@ -45,7 +45,7 @@ fn bars_stand_in_the_order_of_their_gains() {
 #[test]
 fn runs_say_what_they_may_be_off_by() {
     let found = sensitivity(&[&SHORT[..], &["--operations", "2"]].concat());
-    // No measurement stands behind a changed machine.
+    // No measurement supports a changed machine.
     let is_bought = |row: &&Value| {
         let mut changes = row["changes"].as_object().expect("changes").keys();
         row["run"].is_object()
@@ -71,9 +71,10 @@ fn runs_say_what_they_may_be_off_by() {
     }
     let output = tilescope(&[&["sensitivity"], &SHORT[..], &["--operations", "2"]].concat());
     let text = stdout(&output);
-    // Time and rate of the run as it is, and of each other one; operations are told by their cycles.
+    // Time and rate of the unchanged run, and of each other one; operations are listed with their
+    // cycles.
     assert_eq!(text.matches(" %)").count(), 2 * (1 + bought.len()), "{text}");
-    // A band is that of the run's report.
+    // The band of a run is that of its report.
     let directory = tempfile::tempdir().expect("directory");
     let out = directory.path().to_str().expect("UTF-8");
     let simulated = tilescope(&["simulate", SHORT[0], "-o", out]);
@@ -95,7 +96,7 @@ fn a_factor_of_one_gains_nothing() {
     }
 }
 
-/// What is said of a machine is what simulating it gives.
+/// The answer about a machine equals its simulation.
 #[test]
 fn gains_are_those_of_the_changed_spec() {
     let found = sensitivity(&[&SHORT[..], &["--operations", "0"]].concat());
@@ -118,8 +119,8 @@ fn gains_are_those_of_the_changed_spec() {
     assert_eq!(summary["execution"]["total_cycles"], exchange["run"]["cycles"]);
 }
 
-/// An operation on the path of a run on one IPU gains half of its cycles, one that waits gains
-/// nothing.
+/// A faster operation on the path of a run on one IPU gains half of its cycles, one that waits
+/// gains nothing.
 #[test]
 fn operations_are_on_the_path_or_not() {
     let found = sensitivity(&["matmul_chain"]);
@@ -145,7 +146,7 @@ fn operations_are_on_the_path_or_not() {
     }
 }
 
-/// What is too large for its machine can be asked about, too: more memory makes it run.
+/// A program that is too large for its machine can be analysed too: more memory makes it run.
 #[test]
 fn a_program_that_does_not_fit_may_fit_elsewhere() {
     let found = sensitivity(&["too_large", "--factor", "4"]);
@@ -179,7 +180,7 @@ fn nonsense_is_refused_and_says_what_would_do() {
     }
 }
 
-/// A machine beyond a range is no machine, and the others are still tried.
+/// A machine outside of a range is refused, and the others are still tried.
 #[test]
 fn machines_beyond_a_range_are_refused_by_themselves() {
     let found = sensitivity(&["matmul_chain", "--factor", "100", "--operations", "0"]);

@@ -1,5 +1,4 @@
-//! The tables of all views: every one of them on many kinds of reports, and what they must agree
-//! with.
+//! The tables of all views, on many kinds of reports, and their consistency.
 
 use crate::common;
 use crate::common::{stderr, stdout, tilescope};
@@ -18,7 +17,7 @@ fn pipeline() -> (tempfile::TempDir, Report) {
     (directory, report)
 }
 
-/// A column of numbers, summed.
+/// The sum of a column of numbers.
 fn sum(report: &Report, view: &str, table: &str, column: &str) -> u64 {
     let rows = (named(view, Some(table)).unwrap().read)(report).unwrap();
     let at = rows.columns.iter().position(|known| known.title == column).unwrap();

@@ -19,7 +19,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// Keys that are changed at the end of a path.
+/// Keys that differ at the end of a path.
 fn changed(found: &Value) -> Vec<String> {
     found["best"]["changes"].as_object().expect("changes").keys().cloned().collect()
 }
@@ -28,7 +28,7 @@ fn figure(point: &Value, name: &str) -> f64 {
     point[name].as_f64().unwrap_or_else(|| panic!("{name} of {point}"))
 }
 
-/// What two searches have in common that went the same way.
+/// The common parts of the output of two equal searches.
 fn way(found: &Value) -> Value {
     let mut way = found.clone();
     way.as_object_mut().expect("an object").remove("simulated_now");
@@ -56,7 +56,7 @@ fn every_step_gains_and_the_spec_is_as_fast_as_claimed() {
     let figures: Value = serde_json::from_str(&stdout(&output)).expect("figures");
     assert_eq!(figures["cycles"], found["best"]["cycles"]);
     assert_eq!(figures["fullest_tile_bytes"], found["best"]["memory"]);
-    // Nothing that was tried is better, and every try is somewhere.
+    // No tried point is better, and every trial is listed.
     for end in list(&found, "dead_ends") {
         let time = end["point"]["seconds_per_sample"].as_f64();
         assert!(time.is_none_or(|time| time > before * 0.995), "{end}");
@@ -118,7 +118,7 @@ fn a_search_that_was_stopped_goes_on() {
     );
     let again = tune(&arguments("15"));
     assert_eq!((way(&again), &again["simulated_now"]), (way(&whole), &Value::from(0)));
-    // All that was tried is there to look at.
+    // All trials are listed.
     let output = tilescope(&["sweep", "--merge", text(&file), "--format", "json"]);
     let merged: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     assert!(list(&merged, "points").contains(&{
@@ -128,10 +128,10 @@ fn a_search_that_was_stopped_goes_on() {
         best["pareto_front"] = front.expect("the best point")["pareto_front"].clone();
         best
     }));
-    // So is the path, which a table beside the points holds.
+    // So is the path, stored in a table beside the points.
     assert_eq!(way(&merged["search"]), way(&whole));
     assert_eq!(merged["search"]["dead_ends"], whole["dead_ends"]);
-    // A file that was written before there was one is read, and gets it when it is gone on with.
+    // An older file without a path is read, and gets one when the search continues.
     let older = rusqlite::Connection::open(&file).expect("opens");
     older.execute_batch("DROP TABLE search; PRAGMA user_version = 2").expect("changed");
     drop(older);
@@ -158,7 +158,7 @@ fn what_is_computed_is_left_alone_unless_it_is_freed() {
     assert!(changed(&free).contains(&"model.batch_size".to_owned()), "{free}");
     let faster = |of: &Value| figure(&of["best"], "seconds_per_sample");
     assert!(faster(&free) < faster(&found));
-    // What is fixed stays, whatever it would gain.
+    // Fixed keys stay unchanged, for any gain.
     let key = changed(&found).into_iter().next().expect("a change");
     let without = tune(&["prefetch", "--budget", "15", "--fix", &key]);
     assert!(!changed(&without).contains(&key), "{key}");
@@ -178,7 +178,7 @@ fn conditions_hold_at_the_end() {
     }
 }
 
-/// A search that ends short of what was asked says so, and writes nothing.
+/// A search that misses the request reports that, and writes nothing.
 #[test]
 fn what_cannot_be_had_is_no_success() {
     let directory = tempfile::tempdir().expect("directory");

@@ -1,4 +1,4 @@
-//! Reports of every version of the format stay readable, and those of other versions say so.
+//! Reports of every version of the format stay readable, and those of other versions give an error.
 
 use crate::verify::lawful_report;
 use rusqlite::Connection;
@@ -15,7 +15,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/versions")
 }
 
-/// Names of the reports that are kept, in order.
+/// Names of the stored reports, in order.
 fn kept() -> Vec<String> {
     let names = fs::read_dir(directory())
         .expect("tests/data/versions")
@@ -25,7 +25,7 @@ fn kept() -> Vec<String> {
     names
 }
 
-/// What a report says in figures: from every table that views read.
+/// The figures of a report, from every table that views read.
 fn figures(report: &Report) -> Vec<(&'static str, u64)> {
     let summary = summary(report).expect("summary");
     let trace = report.trace().expect("trace").expect("an execution");
@@ -109,7 +109,7 @@ fn the_version_that_is_written_is_kept_in_both_layouts() {
 
 #[test]
 fn a_report_of_measured_tiles_is_kept() {
-    // What came with them has not changed since.
+    // Their contents have not changed since.
     let place = directory().join("2.7-samples");
     if std::env::var_os("UPDATE_DOCS").is_some() && !place.exists() {
         let source = tempdir().unwrap();

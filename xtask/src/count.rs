@@ -1,8 +1,8 @@
-//! What is counted file by file: comments, doc comments, assertions, errors that are texts,
-//! lengths of functions, public items without docs.
+//! Counts file by file: comments, doc comments, assertions, errors that are texts, lengths of
+//! functions, public items without docs.
 //!
-//! Macro calls are opaque to a syntax tree, and comments are in no tree at all. So assertions,
-//! doc comments and comments are read from the tokens and the gaps between them.
+//! Macro calls are opaque to a syntax tree, and comments are in no tree at all. Assertions, doc
+//! comments and comments are therefore read from the tokens and the gaps between them.
 
 use std::ops::Range;
 
@@ -14,14 +14,14 @@ use syn::{GenericArgument, ImplItem, Item, PathArguments, Type, Visibility};
 use crate::dialect::DialectCounts;
 use crate::source::{ItemHead, SourceFile};
 
-/// Macros that state a law.
+/// Macros that state an invariant.
 const ASSERTIONS: [&str; 6] =
     ["assert", "assert_eq", "assert_ne", "debug_assert", "debug_assert_eq", "debug_assert_ne"];
 
-/// A doc comment of so many words says no more than the name under it.
+/// The number of words up to which a doc comment hardly adds to the name below it.
 const SHORT_DOC_WORDS: usize = 3;
 
-/// Figures of the product code of one file, or of several added up.
+/// Figures of the product code of one file, or the sum over several.
 #[derive(Clone, Default)]
 pub(crate) struct CodeCounts {
     pub(crate) files: usize,
@@ -132,7 +132,7 @@ impl TokenReader<'_> {
         self.read_to = self.read_to.max(bytes.end);
     }
 
-    /// Counts comments between the last token and `end`, where nothing else can be but space.
+    /// Counts comments between the last token and `end`, where the only other content is space.
     fn gap_before(&mut self, end: usize) {
         let Some(gap) = self.source.text.get(self.read_to..end) else { return };
         if !gap.contains("//") {
@@ -237,7 +237,7 @@ fn is_unwrap(tokens: &[TokenTree]) -> bool {
     dot.as_char() == '.' && called && (name == "unwrap" || name == "expect")
 }
 
-/// Reads what the syntax tree knows best.
+/// Counts items that are visible in the syntax tree.
 struct TreeReader<'a> {
     source: &'a SourceFile,
     counts: &'a mut CodeCounts,
@@ -256,7 +256,7 @@ impl TreeReader<'_> {
         let line = ident.span().start().line;
         if !self.source.is_test(line) {
             self.counts.public_items += 1;
-            // `#[doc(hidden)]` is an answer too.
+            // `#[doc(hidden)]` counts as docs.
             if !head.attributes.iter().any(|attribute| attribute.path().is_ident("doc")) {
                 self.counts.undocumented.push(format!("{}  {ident}", self.source.place(line)));
             }
@@ -304,7 +304,7 @@ impl<'ast> Visit<'ast> for TreeReader<'_> {
     }
 }
 
-/// Whether the second type in angle brackets is `String`.
+/// True if the second type in angle brackets is `String`.
 fn second_is_string(arguments: &PathArguments) -> bool {
     let PathArguments::AngleBracketed(arguments) = arguments else { return false };
     let mut types = arguments.args.iter().filter_map(|argument| match argument {

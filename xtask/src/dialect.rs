@@ -1,5 +1,5 @@
-//! Counts habits of an earlier house style that newcomers stumble over: doc comments phrased as
-//! questions, closures in place of functions, booleans taken apart by `match`, odd phrases.
+//! Counts habits of an earlier house style that are hard to read: doc comments phrased as
+//! questions, closures in place of functions, matches on booleans, odd phrases.
 //!
 //! Doc comments, comments, strings and `.then(…)` are read from tokens, so they count inside macro
 //! calls too. Closures, tuple `let`s and matches are read from the syntax tree, which ends at macro
@@ -12,7 +12,7 @@ use syn::{Expr, Lit, Pat};
 
 use crate::source::SourceFile;
 
-/// First words of doc comments that ask a question instead of naming a thing or an action.
+/// First words of doc comments that are phrased as questions.
 const QUESTION_WORDS: [&str; 3] = ["What", "Which", "Whether"];
 
 /// Phrases of the dialect, in lower case, with single spaces.
@@ -123,10 +123,10 @@ const VERBS_WITH_OBJECT: [&str; 32] = [
     "split",
 ];
 
-/// Places of each habit in the product code of one file, or of several joined.
+/// Places of each habit in the product code of one file, or of several files.
 #[derive(Clone, Default)]
 pub(crate) struct DialectCounts {
-    /// Doc comments, outer and inner, of all kinds; `question_docs` are some of them.
+    /// Number of doc comments, outer and inner, including `question_docs`.
     pub(crate) docs: usize,
     pub(crate) question_docs: Vec<String>,
     pub(crate) noun_closures: Vec<String>,
@@ -152,7 +152,7 @@ impl DialectCounts {
         DialectReader { source, counts: self }.visit_file(&source.tree);
     }
 
-    /// Counts one doc comment, given as its lines with the number of the first.
+    /// Counts one doc comment, given as its text and the number of its first line.
     pub(crate) fn read_doc(&mut self, source: &SourceFile, first_line: usize, text: &str) {
         self.docs += 1;
         let mut words = text.split_whitespace();
@@ -185,7 +185,7 @@ impl DialectCounts {
     }
 
     /// Counts `.then_some(…)`, and `.then(…)` with a closure, at the head of `tokens`. Other calls
-    /// of `.then(…)` compare: that method of `Ordering` takes no closure.
+    /// are of `Ordering::then`, which takes no closure.
     pub(crate) fn read_then(&mut self, source: &SourceFile, tokens: &[TokenTree]) {
         let [TokenTree::Punct(dot), TokenTree::Ident(name), TokenTree::Group(group), ..] = tokens
         else {
@@ -203,8 +203,8 @@ impl DialectCounts {
     }
 }
 
-/// True if `words` begin with the words of `phrase`. Only the last of them may have punctuation
-/// behind it: no phrase goes beyond the end of a sentence.
+/// True if `words` begin with the words of `phrase`. Only the last of them may be followed by
+/// punctuation, because a phrase never crosses the end of a sentence.
 fn starts_with(words: &[(usize, String)], phrase: &str) -> bool {
     let expected: Vec<&str> = phrase.split(' ').collect();
     if words.len() < expected.len() {

@@ -1,7 +1,7 @@
-//! Who imports whom: floors of the window, and circles between modules.
+//! The graph of imports: floors of the window, and circles between modules.
 //!
-//! Paths are followed to the module that defines what they name, through `use` and `pub use`, so
-//! that a re-export cannot hide an arrow. Glob imports lead to the module before the star.
+//! Paths are followed to the module that defines what they name, through `use` and `pub use`, so a
+//! re-export cannot hide an arrow. Glob imports lead to the module before the star.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ use syn::visit::{self, Visit};
 
 use crate::source::{ModulePath, SourceFile, crate_module, is_own_crate};
 
-/// Folders that have a rule, each with the folders it may import. A folder with a rule may import
-/// no module that has none: such a module would be a door round the table.
+/// Folders with a rule, each with the folders that it may import. A folder with a rule may not
+/// import a module without one, which could be used to circumvent the table.
 const FLOORS: [(&str, &[&str]); 6] = [
     ("shell", &["views", "widgets", "model", "theme", "paint"]),
     ("views", &["widgets", "model", "theme", "paint"]),
@@ -22,20 +22,20 @@ const FLOORS: [(&str, &[&str]); 6] = [
     ("theme", &[]),
 ];
 
-/// Folders without which a crate is not built in floors yet.
+/// Folders that every crate with floors has.
 const NEEDED_FLOORS: [&str; 4] = ["model", "widgets", "views", "shell"];
 
-/// `use` names that lead to further `use` names are followed so far; circles of them exist.
+/// The most `use` names that are followed one after another; they can form circles.
 const LONGEST_REEXPORT: usize = 8;
 
-/// Code in one module that names something in another.
+/// A reference to an item of another module.
 struct ModuleImport {
     from: ModulePath,
     to: ModulePath,
     place: String,
 }
 
-/// All modules and the imports between them, tests left out.
+/// All modules and the imports between them, without tests.
 pub(crate) struct ImportGraph {
     files: BTreeSet<ModulePath>,
     imports: Vec<ModuleImport>,
@@ -74,7 +74,7 @@ impl ImportGraph {
         Self { files: product().map(|source| source.module.clone()).collect(), imports }
     }
 
-    /// Whether `room` has the four floors.
+    /// True if `room` has the four floors.
     pub(crate) fn has_floors(&self, room: &str) -> bool {
         NEEDED_FLOORS.iter().all(|floor| {
             self.files.iter().any(|file| matches!(&file[..], [a, b, ..] if a == room && b == floor))
@@ -114,7 +114,7 @@ impl ImportGraph {
         let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for import in self.imports.iter().filter(|of| is_below(&of.from) && is_below(&of.to)) {
             let (from, to) = (self.file_of(&import.from), self.file_of(&import.to));
-            // A parent names its children, and they use what it defines: that is one room.
+            // A parent names its children, and they use its items: both count as one.
             let is_family = from.starts_with(&to) || to.starts_with(&from);
             if from != to && !is_family {
                 arrows.entry(from.join("::")).or_default().insert(to.join("::"));
@@ -160,7 +160,7 @@ impl ImportGraph {
     }
 }
 
-/// The top-level module of `room` that a module is in; none for the root of the room itself.
+/// The top-level module of `room` that contains a module; none for the root of `room`.
 fn folder<'a>(room: &str, module: &'a [String]) -> Option<&'a str> {
     match module {
         [first, second, ..] if first == room => Some(second),
@@ -169,7 +169,7 @@ fn folder<'a>(room: &str, module: &'a [String]) -> Option<&'a str> {
 }
 
 /// Strongly connected components of more than one node, the largest first. These graphs have some
-/// dozen nodes, so reaching everything from everywhere is fast enough and hard to get wrong.
+/// dozen nodes, so computing reachability from each of them is fast enough, and simple.
 fn components<'a>(arrows: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<Vec<&'a str>> {
     let mut left: BTreeSet<&str> = arrows.keys().copied().collect();
     let mut found = Vec::new();
@@ -189,7 +189,7 @@ fn components<'a>(arrows: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<Vec<&'a 
     found
 }
 
-/// Everything that can be reached along at least one arrow.
+/// All nodes that can be reached along at least one arrow.
 fn reachable<'a>(arrows: &BTreeMap<&str, BTreeSet<&'a str>>, start: &'a str) -> BTreeSet<&'a str> {
     let mut seen = BTreeSet::new();
     let mut open = vec![start];
@@ -202,15 +202,15 @@ fn reachable<'a>(arrows: &BTreeMap<&str, BTreeSet<&'a str>>, start: &'a str) -> 
 
 /// A path as written.
 struct PathMention {
-    /// The module it stands in, which may be inside a file.
+    /// The module that contains it, which may be inside a file.
     here: ModulePath,
     parts: Vec<String>,
-    /// The name that a `use` gives to it.
+    /// The name that a `use` binds.
     binds: Option<String>,
     line: usize,
 }
 
-/// What names mean.
+/// The meanings of names.
 #[derive(Default)]
 struct NameTable {
     modules: BTreeSet<ModulePath>,
@@ -218,7 +218,7 @@ struct NameTable {
 }
 
 impl NameTable {
-    /// The path from the root of the workspace; none for other people's crates and local names.
+    /// The path from the root of the workspace; none for external crates and local names.
     fn absolute(&self, source: &SourceFile, mention: &PathMention) -> Option<ModulePath> {
         let (first, rest) = mention.parts.split_first()?;
         let mut absolute = match first.as_str() {
@@ -241,7 +241,7 @@ impl NameTable {
         Some(absolute)
     }
 
-    /// The module that defines what an absolute path names.
+    /// The module that defines the item of an absolute path.
     fn module_of(&self, path: &[String], follow: usize) -> ModulePath {
         let mut module = ModulePath::new();
         for (index, part) in path.iter().enumerate() {
@@ -260,7 +260,8 @@ impl NameTable {
         module
     }
 
-    /// Whether a module exists, if only as a folder of modules, such as a crate without files.
+    /// True if a module exists, even if only as a directory of modules, such as a crate without
+    /// files.
     fn has_module(&self, module: &ModulePath) -> bool {
         let next = self.modules.range(module.clone()..).next();
         next.is_some_and(|next| next.starts_with(module))
@@ -279,7 +280,7 @@ struct PathFinder<'a> {
 
 impl PathFinder<'_> {
     fn add(&mut self, parts: Vec<String>, binds: Option<String>, line: usize) {
-        // One name alone is local, or comes from a `use` that is counted itself.
+        // A single name is local, or comes from a `use` that is counted itself.
         if (parts.len() > 1 || binds.is_some()) && !self.source.is_test(line) {
             self.found.push(PathMention { here: self.here.clone(), parts, binds, line });
         }

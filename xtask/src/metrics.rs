@@ -9,9 +9,9 @@ use crate::imports::ImportGraph;
 use crate::names::{shared_names, type_definitions, words};
 use crate::source::{ItemKind, SourceTree};
 
-/// Where the code is not obvious, so that comments have to say why. Folders are named without
-/// `src`, `crates` and the prefix of crates: `sim/planner` is `src/sim/planner` of the old layout
-/// and `crates/tilescope-sim/src/planner` of the workspace.
+/// Parts with code that is not obvious, so that comments must give reasons. Folders are named
+/// without `src`, `crates` and the prefix of crates: `sim/planner` is `src/sim/planner` of the old
+/// layout and `crates/tilescope-sim/src/planner` of the workspace.
 const HARD_PARTS: [(&str, &[&str]); 4] = [
     (
         "planner",
@@ -39,7 +39,7 @@ const HARD_PARTS: [(&str, &[&str]); 4] = [
     ("file", &["report/reader", "report/writer", "report/trace"]),
 ];
 
-/// The crate, or folder of the old layout, that is built in floors.
+/// The crate, or folder of the old layout, with floors.
 const WINDOW: &str = "gui";
 /// The crate, or folder of the old layout, whose modules must not import each other in circles.
 const SIMULATOR: &str = "sim";
@@ -69,7 +69,7 @@ const LIMITS: [MetricLimit; 17] = [
     MetricLimit::new("sim_import_circle", MetricTarget::AtMost(0.0)),
 ];
 
-/// A figure with what it was made of.
+/// A figure and its parts.
 #[derive(Clone, Copy)]
 enum MetricValue {
     /// Part and whole, shown in percent.
@@ -77,8 +77,8 @@ enum MetricValue {
     /// Count and lines of code, shown as count per 1,000 lines.
     PerKloc(usize, usize),
     Count(usize),
-    /// What was to be measured does not exist. Misses every target, or renaming a folder would
-    /// turn its row green.
+    /// The measured part does not exist. It fails every target, so that renaming a folder cannot
+    /// hide its row.
     Nothing,
 }
 
@@ -94,7 +94,7 @@ impl MetricValue {
         }
     }
 
-    /// A number in the unit of this value, with so many decimals.
+    /// A number in the unit of this value, with this number of decimals.
     fn format(self, number: f64, decimals: usize) -> String {
         match self {
             Self::Share(..) => format!("{number:.decimals$} %"),
@@ -122,12 +122,12 @@ impl MetricTarget {
     }
 }
 
-/// The target of one metric and what it may miss it by.
+/// The target and the ceiling of one metric.
 #[derive(Clone, Copy)]
 struct MetricLimit {
     key: &'static str,
     target: MetricTarget,
-    /// The worst value that passes while the target is missed; none where the target must be met.
+    /// The worst value that passes while the target is missed; none if the target must be met.
     ceiling: Option<f64>,
 }
 
@@ -159,7 +159,7 @@ enum Verdict {
     Met,
     /// The target is missed and the ceiling holds.
     Missed,
-    /// Worse than the ceiling, or than the target where there is no ceiling.
+    /// Worse than the ceiling, or than the target if there is no ceiling.
     Worse,
 }
 
@@ -312,7 +312,7 @@ impl StyleReport {
             text.push('\n');
         }
         for row in self.metrics.iter().filter(|row| list && !row.places.is_empty()) {
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _written = write!(text, "\n{} ({})\n  ", row.title, row.places.len());
             text.push_str(&row.places.join("\n  "));
             text.push('\n');
@@ -333,7 +333,7 @@ fn name_metrics(tree: &SourceTree) -> [StyleMetric; 2] {
     let places_of_name = |(name, places): &(&str, Vec<&str>)| {
         format!("{name} x{}: {}", places.len(), places.join(", "))
     };
-    // What the figures of November 2026 counted, kept so that they can be compared.
+    // Structs and enums alone, for comparison with figures of November 2026.
     let data = || definitions.iter().filter(|found| found.kind == ItemKind::StructOrEnum);
     let (data_sharing, data_total) = (sharing(&shared_names(data())), data().count());
     let single: Vec<String> = definitions
@@ -418,7 +418,7 @@ fn import_metrics(graph: &ImportGraph) -> Vec<StyleMetric> {
     metrics
 }
 
-/// How many modules the largest circle of a room has, 0 without a circle.
+/// The number of modules in the largest circle of a room; 0 without a circle.
 fn circle_metric(graph: &ImportGraph, room: &str) -> StyleMetric {
     let circles = graph.circles(room);
     let value = if graph.has_room(room) {
@@ -433,7 +433,7 @@ fn circle_metric(graph: &ImportGraph, room: &str) -> StyleMetric {
         .places(circles.iter().flat_map(|circle| graph.arrows_in(room, circle)).collect())
 }
 
-/// Figures without a target that say how large the code is that the others are about.
+/// Figures without a target that show the size of the measured code.
 fn context(all: &CodeCounts) -> [StyleMetric; 3] {
     let mut lengths = all.function_lengths.clone();
     lengths.sort_unstable();

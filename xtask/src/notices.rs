@@ -1,4 +1,4 @@
-//! Licences of the crates that the program is linked with, as packages must bring them.
+//! Collects licences of linked crates, which packages must include.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ cargo xtask notices
 
 Prints the licences of all crates that the program is linked with on this platform, each text once.";
 
-/// Beginnings of the names of files that hold a licence, in lower case.
+/// Prefixes of the names of licence files, in lower case.
 const NAMES: [&str; 5] = ["licen", "copying", "notice", "unlicense", "copyright"];
 
 /// A crate that the program is linked with.
@@ -24,7 +24,7 @@ struct LinkedCrate {
     directory: PathBuf,
 }
 
-/// Prints the notices; always succeeds where there are any.
+/// Prints the notices; always succeeds if there are any.
 pub(crate) fn notices(root: &Path) -> Result<bool, Box<dyn Error>> {
     let crates = linked_crates(root)?;
     let mut texts: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
@@ -43,7 +43,7 @@ pub(crate) fn notices(root: &Path) -> Result<bool, Box<dyn Error>> {
     Ok(!crates.is_empty())
 }
 
-/// Files beside the manifest of a crate, and in its folders for licences.
+/// Licence files beside the manifest of a crate, and in its folders for licences.
 fn licence_files(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -65,7 +65,7 @@ fn licence_files(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     Ok(files)
 }
 
-/// The crates of others that `tilescope` depends on, directly or not, without those that only its
+/// The external crates that `tilescope` depends on, directly or not, without those that only its
 /// tests or build scripts need; in the order of their names.
 fn linked_crates(root: &Path) -> Result<Vec<LinkedCrate>, Box<dyn Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

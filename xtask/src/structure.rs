@@ -1,4 +1,4 @@
-//! `cargo xtask structure`: how large the workspace is, and which files import each other in circles.
+//! `cargo xtask structure`: the size of the workspace, and circles of files that import each other.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

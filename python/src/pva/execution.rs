@@ -1,4 +1,4 @@
-//! What ran, step by step.
+//! The execution, step by step.
 
 use super::not_recorded;
 use super::program_vertices::ComputeSet;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tilescope_report::units::{Cycles, IpuId, TileId, TileRange};
 use tilescope_report::{ProgramKind, ReportPart, StepDetails};
 
-/// What ran.
+/// The executed program.
 #[pyclass(frozen, module = "tilescope.pva")]
 pub(crate) struct ExecutionReport {
     pub(super) data: Arc<ReportData>,
@@ -84,7 +84,7 @@ impl Run {
         Ok(step_list(&self.data, mark.steps.start.0, end))
     }
 
-    /// When it starts and ends, in whole microseconds of the tile clock.
+    /// Its start and end, in whole microseconds of the tile clock.
     #[getter]
     fn microseconds(&self) -> PyResult<Microseconds> {
         let cycles = self.mark()?.cycles;
@@ -120,7 +120,7 @@ impl Step {
         self.details()?.program.ok_or_else(|| not_recorded("program of a step"))
     }
 
-    /// Tiles of an IPU that a part of the step was active on, where that is known.
+    /// Number of tiles of an IPU on which a part of the step was active, if known.
     fn active_tiles(&self, on_ipu: &tilescope_report::StepOnIpu) -> PyResult<Option<Vec<TileId>>> {
         let target = &self.data.target;
         let all = target.tiles_of_ipu(on_ipu.ipu);
@@ -135,7 +135,7 @@ impl Step {
                 return Ok(Some(range.iter().collect()));
             }
         }
-        // Who moves data is active.
+        // Tiles that move data are active.
         let body = self.data.programs()?.body(self.program_id()?);
         let exchanges = self.data.exchanges()?;
         let Some(exchange) = exchanges.get(&body) else { return Ok(None) };
@@ -144,7 +144,7 @@ impl Step {
         Ok((tiles.len() == on_ipu.active_tiles as usize).then_some(tiles))
     }
 
-    /// Cycles of each tile of a step that keeps its tiles busy for as long.
+    /// Cycles of each tile, for a step that keeps its tiles busy for the same time.
     fn even_cycles(&self) -> PyResult<Option<Vec<u64>>> {
         let mut cycles = vec![0; self.data.tiles()];
         for on_ipu in &self.details()?.ipus {
@@ -167,7 +167,7 @@ impl Step {
         Ok(Program { data: self.data.clone(), id: self.program_id()? })
     }
 
-    /// The compute set of an `OnTileExecute`; none of other steps.
+    /// The compute set of an `OnTileExecute`; empty for other steps.
     #[getter(computeSets)]
     fn compute_sets(&self) -> PyResult<List> {
         let data = self.data.clone();
@@ -175,7 +175,7 @@ impl Step {
         Ok(List::of_ids(ids, move |py, set| object(py, ComputeSet { data: data.clone(), set })))
     }
 
-    /// Cycles of each tile of the replica; 0 on tiles that idle.
+    /// Cycles of each tile of the replica; 0 on idle tiles.
     #[getter(cyclesByTile)]
     fn cycles_by_tile(&self) -> PyResult<TileValues> {
         let details = self.details()?;
@@ -187,7 +187,8 @@ impl Step {
         cycles.map(TileValues::new).ok_or_else(|| not_recorded("cycles of a step by tile"))
     }
 
-    /// What it did on each IPU of the replica. Where it did not run it has no cycles, at its start.
+    /// Its parts on each IPU of the replica. On an IPU that does not take part, it has no cycles,
+    /// at its start.
     #[getter]
     fn ipus(&self) -> List {
         let (data, block, place) = (self.data.clone(), self.block.clone(), self.place);
@@ -199,7 +200,7 @@ impl Step {
     }
 }
 
-/// What a step did on one IPU.
+/// The part of a step on one IPU.
 #[pyclass(frozen, module = "tilescope.pva")]
 pub(crate) struct StepOnIpu {
     active: CycleBounds,
@@ -212,7 +213,7 @@ pub(crate) struct StepOnIpu {
     has_balance: bool,
 }
 
-/// When the tiles of an IPU start and end, the first and the last of them.
+/// Start and end of the tiles of an IPU, of the first and the last.
 #[derive(Clone, Copy)]
 struct CycleBounds {
     from: CycleInterval,
@@ -220,7 +221,7 @@ struct CycleBounds {
 }
 
 impl StepOnIpu {
-    /// All parts of a step on one IPU: its I/O tiles are one beside the compute tiles.
+    /// All parts of a step on one IPU: its I/O tiles are a part beside the compute tiles.
     fn new(data: &ReportData, step: &StepDetails, ipu: IpuId) -> Self {
         let parts = || step.ipus.iter().filter(|part| part.ipu == ipu);
         let start = step.ipus.iter().map(|part| part.from_min).min().unwrap_or_default().0;
@@ -274,7 +275,7 @@ impl StepOnIpu {
         ActiveCycles { cycles_from: self.active.from, cycles_to: self.active.to }
     }
 
-    /// The same over all tiles; known where all of them are active.
+    /// The same over all tiles; known if all of them are active.
     #[getter(allCycles)]
     fn all_cycles(&self) -> PyResult<ActiveCycles> {
         if self.active_tiles < self.tiles {
@@ -309,7 +310,7 @@ impl StepOnIpu {
     }
 }
 
-/// When tiles start and end, in cycles since the start of the trace.
+/// Start and end of tiles, in cycles since the start of the trace.
 #[pyclass(frozen, get_all, module = "tilescope.pva")]
 pub(crate) struct ActiveCycles {
     #[pyo3(name = "cyclesFrom")]
@@ -318,7 +319,7 @@ pub(crate) struct ActiveCycles {
     cycles_to: CycleInterval,
 }
 
-/// The first and the last of some tiles.
+/// The first and the last of some cycles.
 #[pyclass(frozen, get_all, module = "tilescope.pva")]
 #[derive(Clone, Copy)]
 pub(crate) struct CycleInterval {

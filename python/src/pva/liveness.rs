@@ -1,4 +1,4 @@
-//! What is live at each step of the walk over the program.
+//! Live variables at each step of the walk over the program.
 
 use super::memory::tile_in_range;
 use super::programs::Program;
@@ -53,7 +53,7 @@ impl LivenessStep {
     }
 }
 
-/// What is live at a step and not always.
+/// Variables that are live at a step and not always.
 #[pyclass(frozen, module = "tilescope.pva")]
 pub(crate) struct LivenessMemory {
     data: Arc<ReportData>,
@@ -83,7 +83,7 @@ impl LivenessMemory {
     }
 }
 
-/// Whether a variable has a part in a scope.
+/// True if a variable has a part in a scope.
 fn is_in(variable: &tilescope_report::Variable, scope: TileScope, data: &ReportData) -> bool {
     match scope {
         TileScope::Replica => true,
@@ -132,7 +132,7 @@ impl Variable {
         self.read(|variable| variable.name.clone())
     }
 
-    /// Bytes on the tiles that were asked about.
+    /// Bytes on the requested tiles.
     #[getter]
     fn size(&self) -> PyResult<u64> {
         self.read(|variable| self.data.bytes_in(variable, self.scope))

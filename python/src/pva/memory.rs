@@ -1,4 +1,4 @@
-//! Tiles, IPUs and what their memory holds.
+//! Tiles, IPUs and the contents of their memory.
 
 use super::program_vertices::VertexType;
 use super::report_data::ReportData;
@@ -61,7 +61,7 @@ pub(crate) struct TileMemory {
     tile: TileId,
 }
 
-/// Bytes that are ever used, and those below the highest of them.
+/// Bytes that are used at any time, with and without gaps.
 #[pyclass(frozen, get_all, module = "tilescope.pva")]
 pub(crate) struct UsedBytes {
     #[pyo3(name = "includingGaps")]
@@ -78,7 +78,7 @@ impl TileMemory {
         Ok(self.data.tile_memory()?.get(self.tile).copied().unwrap_or_default())
     }
 
-    /// Used bytes of a region, and how far up it the highest used address of the tile lies.
+    /// Used bytes of a region, and the part of it below the highest used address of the tile.
     fn region(&self, region: MemoryRegion) -> PyResult<UsedBytes> {
         if !self.data.report.has(ReportPart::Regions) {
             return Err(not_recorded("regions of memory"));
@@ -128,7 +128,7 @@ impl TileMemory {
         Ok(self.sums()?.always_live.0)
     }
 
-    /// Most bytes of other variables that are live at any step.
+    /// The most bytes of other variables that are live at any step.
     #[getter(notAlwaysLiveBytes)]
     fn not_always_live_bytes(&self) -> PyResult<u64> {
         Ok(self.sums()?.peak_not_always_live.0)

@@ -13,10 +13,11 @@ use std::sync::Arc;
 use tilescope_report::units::{ProgramId, VariableId};
 use tilescope_report::{ExchangeTraffic, ProgramKind};
 
-/// The member of `Program.Type` of a kind of program, which is also what `visit…` is named after.
+/// The member of `Program.Type` for a kind of program, which is also part of the name of `visit…`
+/// methods.
 fn type_name(kind: ProgramKind) -> &'static str {
     match kind {
-        // A switch here chooses the same case on all tiles.
+        // A switch here selects the same case on all tiles.
         ProgramKind::Switch => "OnEveryTileSwitch",
         kind => kind.name(),
     }
@@ -35,7 +36,7 @@ impl Program {
         self.data.node(self.id, |node| node.kind)
     }
 
-    /// Whether it runs code of another program, where that code is listed.
+    /// True if it runs code of another program, and the code is listed there.
     fn is_further_use(&self) -> PyResult<bool> {
         Ok(self.data.programs()?.body(self.id) != self.id)
     }
@@ -47,7 +48,7 @@ impl Program {
         found.ok_or_else(|| not_recorded("exchange of a program that moves no data"))
     }
 
-    /// The program and all below it, each once.
+    /// The program and all its descendants, without duplicates.
     fn descendants(&self) -> PyResult<BTreeSet<ProgramId>> {
         let programs = self.data.programs()?;
         let (mut found, mut open) = (BTreeSet::new(), vec![self.id]);
@@ -102,8 +103,8 @@ impl Program {
         lowered_list(&self.data, &used_variables(&self.data, &steps)?)
     }
 
-    /// Control code with that of the programs below it, each counted once. Outlined code belongs to
-    /// the first program that runs it.
+    /// Control code, including that of the programs below it, each counted once. Outlined code
+    /// belongs to the first program that runs it.
     #[getter(controlCodeByTile)]
     fn control_code_by_tile(&self) -> PyResult<TileValues> {
         let recorded = self.data.control_code()?;
@@ -130,7 +131,7 @@ impl Program {
         Ok(TileValues::new(bytes))
     }
 
-    /// How long each tile sends or receives.
+    /// Cycles in which each tile sends or receives.
     #[getter(estimatedCyclesByTile)]
     fn estimated_cycles_by_tile(&self) -> PyResult<TileValues> {
         exchange_cycles(&self.data, self.id)?
@@ -138,7 +139,7 @@ impl Program {
             .ok_or_else(|| not_recorded("cycles of an exchange by tile"))
     }
 
-    /// Calls the visitor's method for programs of this type, for this program alone.
+    /// Calls the visitor's method for programs of this type, only for this program.
     fn accept(slf: Bound<'_, Self>, visitor: &Bound<'_, PyAny>) -> PyResult<()> {
         let name = format!("visit{}", type_name(slf.get().kind()?));
         visitor.call_method1(name, (slf,))?;
@@ -150,7 +151,7 @@ impl Program {
     }
 }
 
-/// Cycles of each tile in an exchange between tiles, where that was recorded.
+/// Cycles of each tile in an exchange between tiles, if they were recorded.
 pub(super) fn exchange_cycles(data: &ReportData, id: ProgramId) -> PyResult<Option<Vec<u64>>> {
     let body = data.programs()?.body(id);
     let exchanges = data.exchanges()?;
@@ -162,7 +163,7 @@ pub(super) fn exchange_cycles(data: &ReportData, id: ProgramId) -> PyResult<Opti
     }))
 }
 
-/// Variables that any of these liveness steps uses, in order; `steps` are in order, too.
+/// Variables that any of these liveness steps uses, in order; `steps` must be sorted.
 pub(super) fn used_variables(data: &ReportData, steps: &[u32]) -> PyResult<Vec<VariableId>> {
     let recorded = data.uses()?;
     let Some(uses) = &*recorded else { return Err(not_recorded("variables of programs")) };
@@ -179,7 +180,7 @@ pub(super) fn used_variables(data: &ReportData, steps: &[u32]) -> PyResult<Vec<V
 /// The parts of variables on all their tiles.
 pub(super) fn lowered_list(data: &Arc<ReportData>, ids: &[VariableId]) -> PyResult<List> {
     let (data, table) = (data.clone(), data.variables()?);
-    // Where the parts of each variable begin in the list.
+    // The index in the list at which the parts of each variable begin.
     let mut starts: Vec<(usize, VariableId)> = Vec::with_capacity(ids.len());
     let mut count = 0;
     for id in ids {

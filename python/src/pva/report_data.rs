@@ -1,4 +1,4 @@
-//! What handles share: the open report, and what was read of it.
+//! Data shared by handles: the open report, and cached parts of it.
 
 use super::not_recorded;
 use crate::errors::report_error;
@@ -19,12 +19,12 @@ use tilescope_report::{
 /// Control code of programs, tile by tile.
 type ControlCode = BTreeMap<ProgramId, TileRuns<Bytes>>;
 
-/// Steps that are read at a time.
+/// Number of steps read at a time.
 const STEPS_READ: u64 = 4096;
-/// Blocks of steps that are kept: a client that goes through the steps needs one.
+/// Number of cached blocks of steps; iterating over the steps needs one.
 const BLOCKS_KEPT: usize = 4;
 
-/// Something that is read once.
+/// A value that is read once.
 pub(super) struct Once<T>(OnceLock<Arc<T>>);
 
 impl<T> Default for Once<T> {
@@ -42,7 +42,7 @@ impl<T> Once<T> {
         if let Some(known) = self.0.get() {
             return Ok(known.clone());
         }
-        // Not read while others wait for it: what is read may need the interpreter, which they hold.
+        // Not read under a lock: reading may need the interpreter, which a waiting thread may hold.
         let read = Arc::new(read()?);
         Ok(self.0.get_or_init(|| read).clone())
     }
@@ -59,10 +59,10 @@ pub(super) enum TileScope {
 /// Steps by block.
 pub(super) type StepBlock = Arc<Vec<StepDetails>>;
 
-/// Variables of a report, and where their parts on tiles are numbered from.
+/// Variables of a report, and the numbers of their parts on tiles.
 pub(super) struct VariableTable {
     pub(super) variables: Vec<Variable>,
-    /// The number of the first part of each variable; one more for the end.
+    /// The number of the first part of each variable, with one more entry for the end.
     pub(super) first_parts: Vec<u32>,
     /// The class of each variable: variables of one lifetime have the same.
     pub(super) classes: Vec<u32>,
@@ -77,10 +77,10 @@ pub(super) type PartsOfVariable = Arc<Vec<(TileId, u64)>>;
 /// Liveness steps whose programs use each variable, by variable.
 pub(super) struct UsesByVariable(pub(super) Vec<Vec<Range<u32>>>);
 
-/// Liveness steps by the program that they are of.
+/// Liveness steps by program.
 pub(super) type StepsOfPrograms = BTreeMap<ProgramId, Vec<u32>>;
 
-/// An open report and what was read of it.
+/// An open report with its cached parts.
 pub(crate) struct ReportData {
     pub(super) report: Report,
     pub(super) target: Arc<Target>,
@@ -97,7 +97,7 @@ pub(crate) struct ReportData {
     blocks: Mutex<Vec<(u64, StepBlock)>>,
 }
 
-/// Which vertex types have code on which tiles, each code with the first type that has it.
+/// For each vertex type, the tiles with its code. Shared code belongs to its first type.
 pub(super) struct VertexTiles(pub(super) BTreeMap<VertexTypeId, Vec<bool>>);
 
 impl ReportData {
@@ -151,7 +151,7 @@ impl ReportData {
         })
     }
 
-    /// Traffic by program, of outlined code once.
+    /// Traffic by program; that of outlined code once.
     pub(super) fn exchanges(&self) -> PyResult<Arc<BTreeMap<ProgramId, ExchangeTraffic>>> {
         self.exchanges.get(|| {
             let exchanges = self.report.exchanges().map_err(report_error)?;
@@ -159,7 +159,7 @@ impl ReportData {
         })
     }
 
-    /// Control code that programs have of their own.
+    /// Control code of each program, without its children.
     pub(super) fn control_code(&self) -> PyResult<Arc<Option<ControlCode>>> {
         self.control_code.get(|| {
             let code = self.report.control_code().map_err(report_error)?;
@@ -209,7 +209,7 @@ impl ReportData {
         })
     }
 
-    /// Steps whose programs use each variable; nothing where that was not recorded.
+    /// Steps whose programs use each variable; `None` if uses were not recorded.
     pub(super) fn uses(&self) -> PyResult<Arc<Option<UsesByVariable>>> {
         self.uses.get(|| {
             let Some(recorded) = self.report.variable_uses().map_err(report_error)? else {
@@ -286,7 +286,7 @@ impl ReportData {
         self.report.step_count().map_err(report_error)
     }
 
-    /// The block of steps that a step is in, and its place there.
+    /// The block that contains a step, and the index of the step in it.
     pub(super) fn step_block(&self, py: Python<'_>, step: u64) -> PyResult<(StepBlock, usize)> {
         let (block, place) = (step / STEPS_READ, (step % STEPS_READ) as usize);
         if let Some((_, known)) = lock(&self.blocks).iter().find(|(number, _)| *number == block) {
@@ -352,14 +352,14 @@ impl VariableTable {
         number(variable.index())..number(variable.index() + 1)
     }
 
-    /// The variable that a part is of.
+    /// The variable of a part.
     pub(super) fn variable_of(&self, part: u32) -> Option<VariableId> {
         let after = self.first_parts.partition_point(|first| *first <= part);
         after.checked_sub(1).map(VariableId::from_index)
     }
 
-    /// The tiles of a variable's parts in order, and their bytes. The last answer is kept: clients
-    /// go through the parts of one variable after the other.
+    /// The tiles of a variable's parts in order, with their bytes. The last answer is cached:
+    /// clients iterate over the parts of one variable after another.
     pub(super) fn parts_of(&self, variable: VariableId) -> PartsOfVariable {
         let mut last = lock(&self.last);
         if let Some((_, known)) = last.as_ref().filter(|(known, _)| *known == variable) {

@@ -1,4 +1,4 @@
-//! What `calibrate` prints.
+//! The output of `calibrate`.
 
 use super::{FittedConstants, SpecChange};
 use crate::cli::command::CliError;
@@ -12,22 +12,22 @@ use tilescope_analysis::calibration::{
 use tilescope_report::Report;
 use tilescope_report::units::{grouped, percent};
 
-/// Programs of one report alone that are named in text.
+/// Number of programs of only one report that text lists by name.
 const NAMED: usize = 5;
 
-/// Widest column of names.
+/// Width of the widest column of names.
 const NAME_WIDTH: usize = 56;
 
-/// Both runs, and how they are printed.
+/// Both runs, with options for printing.
 pub(super) struct Listing<'a> {
     pub measured: &'a Report,
     pub aligned: &'a MeasuredBesideSimulated,
-    /// Operations that are printed.
+    /// Number of operations to print.
     pub limit: usize,
     pub as_json: bool,
 }
 
-/// Cycles, without what is less than one of them.
+/// Cycles, rounded to whole ones.
 fn cycles(value: f64) -> String {
     match value.round() {
         below if below < 0.0 => format!("-{}", grouped((-below) as u64)),
@@ -39,7 +39,7 @@ fn signed(value: f64) -> String {
     if value.round() > 0.0 { format!("+{}", cycles(value)) } else { cycles(value) }
 }
 
-/// A value of a constant: with as many digits as count.
+/// A value of a constant with its significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         size if size != 0.0 && !(1e-3..1e7).contains(&size) => format!("{value:.4e}"),
@@ -51,7 +51,7 @@ fn print_json(value: &Value, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(writeln!(output, "{value:#}")?)
 }
 
-/// Prints rows of cells, the first column to the left and the others to the right.
+/// Prints rows of cells, the first column left-aligned and the others right-aligned.
 fn table<const N: usize>(rows: &[[String; N]], output: &mut dyn Write) -> Result<(), CliError> {
     let width = |column: usize| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).min(NAME_WIDTH)
@@ -82,7 +82,7 @@ impl Listing<'_> {
         programs.iter().map(|of| json!({ "name": of.name, "cycles": of.cycles })).collect()
     }
 
-    /// Both runs and what was fitted.
+    /// Prints both runs and the fit.
     pub(super) fn fit(
         &self,
         fitted: &FittedConstants,
@@ -233,7 +233,7 @@ impl Listing<'_> {
         })
     }
 
-    /// The measured run with a change of the spec.
+    /// Prints the measured run with a change of the spec.
     pub(super) fn prediction(
         &self,
         prediction: &Prediction,
@@ -314,7 +314,7 @@ impl Listing<'_> {
     }
 }
 
-/// What there is to say of a constant besides its value.
+/// A remark about a constant, if there is one.
 fn state_sentence(start: &FitConstant, state: &ConstantState) -> Option<String> {
     let title = &start.title;
     let value = number(start.value);

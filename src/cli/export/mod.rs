@@ -1,4 +1,4 @@
-//! `export`: a view of a report as a picture, or one of its tables, without a display.
+//! `export`: exports a view of a report as a picture, or one of its tables, without a display.
 
 mod formats;
 #[cfg(feature = "gui")]
@@ -21,7 +21,7 @@ use tilescope_report::units::ByteUnits;
 /// `tilescope export`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "export", arguments, run };
 
-/// Names of the palettes; a build without pictures knows them too, so that it can say that.
+/// Names of the palettes. A build without pictures knows them too, for its error message.
 const PALETTES: [&str; 2] = ["classic", "colour-blind-safe"];
 
 const EXAMPLES: &str = "\
@@ -146,7 +146,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(writeln!(output, "{}", file.display())?)
 }
 
-/// The file that the user names, or that the format suggests.
+/// The output file given by the user or suggested by the format.
 fn file_of(matches: &ArgMatches, format: &ExportFormat) -> PathBuf {
     if let Some(named) = matches.get_one::<PathBuf>("output") {
         return named.clone();
@@ -220,7 +220,7 @@ fn table_file(_: &ArgMatches, _: &Path) -> Result<(), CliError> {
     Err(no_parquet())
 }
 
-/// What a build without Parquet says where it is asked for.
+/// The error of a build without Parquet.
 #[cfg(not(feature = "parquet"))]
 pub(super) fn no_parquet() -> CliError {
     let lacks = "writes no Parquet and Arrow files";

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tilescope_gui::{self as gui, AppearancePrefs, PaletteChoice};
 use tilescope_report::units::ByteUnits;
 
-/// Width and height where the user gives none.
+/// Default width and height.
 const DEFAULT_SIZE: (u32, u32) = (1600, 900);
 
 /// Lists the views.
@@ -47,7 +47,7 @@ pub(super) fn draw(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     Ok(written.map_err(|error| JobError::Other(error.into()))?)
 }
 
-/// Units, colours and text size that the user asks for.
+/// Units, colours and text size selected by the user.
 fn look(matches: &ArgMatches) -> AppearancePrefs {
     let named = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let (units, palette) = (named("units"), named("palette"));

@@ -17,10 +17,10 @@ use tilescope_arrow::{
 };
 use tilescope_report::Report;
 
-/// The table that is written where none is named.
+/// The default table.
 const DEFAULT_TABLE: &str = "steps";
 
-/// Lists the tables that no view has.
+/// Lists the tables that belong to no view.
 pub(super) fn list_records(output: &mut dyn Write) -> Result<(), CliError> {
     for table in tables().iter().filter(|table| !table.name.contains('/')) {
         writeln!(output, "{:16} {:14} {}", "", table.name, table.about)?;
@@ -67,7 +67,7 @@ pub(super) fn write(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     }
 }
 
-/// The table that the user asks for: of a view, if one is named.
+/// The table selected by the user: of a view, if one is given.
 fn table_name(matches: &ArgMatches) -> Result<String, CliError> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let Some(view) = text("view") else {

@@ -48,7 +48,7 @@ fn write(matches: &ArgMatches, file: &Path, format: TraceFormat) -> Result<(), C
     }
 }
 
-/// Makes the index of a foreign file, which may take long.
+/// Builds the index of a foreign file, which may take long.
 pub(super) fn prepare(report: &Report) -> Result<(), CliError> {
     report.prepare_trace(&mut |_| {}, &interrupt::flag())?;
     Ok(())

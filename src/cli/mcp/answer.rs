@@ -1,15 +1,15 @@
-//! Answers that an agent can read whole: lists and texts are cut, and say so.
+//! Bounds the size of answers for agents: lists and texts are cut, with a note.
 
 use super::messages::MAX_ANSWER;
 use serde_json::{Value, json};
 
-/// Longest text in an answer. Names are written by strangers.
+/// The longest text in an answer. Names come from untrusted files.
 const MAX_TEXT: usize = 8_000;
 
-/// Shortest length that texts are cut to.
+/// The shortest length that texts are cut to.
 const MIN_TEXT: usize = 60;
 
-/// The first entries of a list, and how many there are beyond them.
+/// The first entries of a list, and the number of the others.
 pub(super) fn first<T>(
     entries: impl ExactSizeIterator<Item = T>,
     limit: usize,
@@ -23,13 +23,13 @@ pub(super) fn first<T>(
     Value::Array(kept)
 }
 
-/// What stands for entries that are not listed.
+/// The note in place of entries that are not listed.
 fn left_off(entries: usize) -> Value {
     json!({ "left_off": entries })
 }
 
-/// The same value, with shorter lists and texts where it would be too long. The last entry of a list
-/// that was cut says how many are left off; no figure is changed.
+/// The same value, with shorter lists and texts if it would be too long. The last entry of a list
+/// that was cut has the number of omitted entries; no figure is changed.
 pub(super) fn bounded(value: Value) -> Value {
     bounded_to(value, MAX_ANSWER)
 }
@@ -51,7 +51,7 @@ fn bounded_to(mut value: Value, most: usize) -> Value {
     value
 }
 
-/// Entries of the longest list that may be cut.
+/// Number of entries of the longest list that may be cut.
 fn longest_list(value: &Value) -> usize {
     match value {
         Value::Array(entries) if entries.iter().all(is_plain) => 0,
@@ -63,7 +63,8 @@ fn longest_list(value: &Value) -> usize {
     }
 }
 
-/// Neither a list nor an object: a row of such is left whole, or its columns would shift.
+/// True if it is neither a list nor an object. A row of such values is not cut, because its columns
+/// would shift.
 fn is_plain(value: &Value) -> bool {
     !value.is_array() && !value.is_object()
 }
@@ -88,7 +89,7 @@ fn cut(value: &mut Value, entries: usize, letters: usize) {
     }
 }
 
-/// A text that is not too long for an answer.
+/// A text, cut to the limit of answers.
 pub(super) fn shortened(mut text: String) -> String {
     shorten(&mut text, MAX_TEXT);
     text
@@ -115,7 +116,7 @@ mod tests {
         let short = bounded_to(list.clone(), 100);
         assert_eq!(short["rows"][11], json!([11]));
         assert_eq!(short["rows"][12], json!({ "left_off": 88 }));
-        // What was left off before is left off still.
+        // Earlier omissions are kept.
         assert_eq!(bounded_to(short, 60)["rows"][6], json!({ "left_off": 94 }));
         let numbers = [1, 2, 3];
         let named = first(numbers.iter(), 2, |number| json!({ "number": number }));

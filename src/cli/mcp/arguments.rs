@@ -1,26 +1,26 @@
-//! Arguments of tools: declared once, for the schema that clients read and for the check of what
-//! they send.
+//! Arguments of tools: declared once, for the schema sent to clients and for the check of their
+//! input.
 
 use crate::cli::command::CliError;
 use crate::cli::error::UsageError;
 use serde_json::{Map, Value, json};
 use tilescope_analysis::insights::SpecChanges;
 
-/// Entries of a list where nobody says how many.
+/// The default number of entries of a list.
 const DEFAULT_LIMIT: usize = 20;
 
-/// Most entries of a list; answers are bounded besides.
+/// The most entries of a list; answers are bounded in addition.
 const MAX_LIMIT: usize = 1_000;
 
-/// What an argument is.
+/// The type of an argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ArgumentKind {
     Text,
     Texts,
     Flag,
-    /// Keys of a spec and values, as insights propose them.
+    /// Keys of a spec with values, as proposed by insights.
     Changes,
-    /// How many entries of a list are wanted.
+    /// The number of entries of a list.
     Limit,
     /// One of these words.
     Word(&'static [&'static str]),
@@ -36,7 +36,7 @@ pub(super) struct ToolArgument {
 }
 
 impl ToolArgument {
-    /// One that may be left out.
+    /// An optional argument.
     pub(super) const fn optional(
         name: &'static str,
         kind: ArgumentKind,
@@ -45,7 +45,7 @@ impl ToolArgument {
         Self { name, kind, required: false, about }
     }
 
-    /// One that must be there.
+    /// A required argument.
     pub(super) const fn required(
         name: &'static str,
         kind: ArgumentKind,
@@ -69,7 +69,7 @@ impl ArgumentKind {
         }
     }
 
-    /// What it expects, in words.
+    /// A description of the expected value.
     fn expects(self) -> String {
         match self {
             Self::Text => "a text".to_owned(),
@@ -113,15 +113,15 @@ pub(super) fn schema(arguments: &[ToolArgument]) -> Value {
     })
 }
 
-/// Arguments that were sent, and are what the tool expects.
+/// Arguments of a call, checked against the declaration.
 #[derive(Debug)]
 pub(super) struct CheckedArguments<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> CheckedArguments<'a> {
-    /// Checks what was sent.
+    /// Checks the arguments of a call.
     ///
     /// # Errors
-    /// What is wrong with which argument, and what would be right.
+    /// The wrong argument, the problem and the expected value.
     pub(super) fn of(declared: &[ToolArgument], sent: &'a Value) -> Result<Self, CliError> {
         let fields = match sent {
             Value::Null => None,
@@ -155,12 +155,12 @@ impl<'a> CheckedArguments<'a> {
         self.0.and_then(|fields| fields.get(name))
     }
 
-    /// A text or word, where there is one.
+    /// A text or word, if given.
     pub(super) fn text(&self, name: &str) -> Option<&'a str> {
         self.value(name).and_then(Value::as_str)
     }
 
-    /// A text that was checked to be there.
+    /// A text that was checked to be present.
     pub(super) fn required_text(&self, name: &str) -> &'a str {
         self.text(name).unwrap_or_default()
     }
@@ -171,25 +171,25 @@ impl<'a> CheckedArguments<'a> {
         texts.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// Whether a flag is set.
+    /// True if a flag is set.
     pub(super) fn flag(&self, name: &str) -> bool {
         self.value(name).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// Changes of a spec; empty where there are none.
+    /// Changes of a spec; empty if there are none.
     pub(super) fn changes(&self, name: &str) -> SpecChanges {
         let fields = self.value(name).and_then(Value::as_object);
         fields.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// How many entries of a list are wanted.
+    /// The requested number of entries of a list.
     pub(super) fn limit(&self) -> usize {
         let limit = self.value("limit").and_then(Value::as_u64);
         limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(DEFAULT_LIMIT)
     }
 }
 
-/// The beginning of a value that was sent.
+/// The beginning of an argument's value.
 fn excerpt(value: &Value) -> String {
     const LETTERS: usize = 60;
     let text = value.to_string();

@@ -1,5 +1,5 @@
-//! What the agent works with: reports that it names, and specs that are simulated for it, in child
-//! processes and into a directory that is gone with the session.
+//! The state of an agent's session: reports that it names, and specs that are simulated for it, in
+//! child processes and into a directory that is deleted with the session.
 
 use crate::cli::command::CliError;
 use crate::cli::error::{JobError, UsageError};
@@ -17,42 +17,42 @@ use tilescope_report::remote::is_remote;
 use tilescope_report::temporary_directory::TemporaryDirectory;
 use tilescope_sim::specification::{Spec, SpecSource};
 
-/// Simulated specs that are kept for the next question about them.
+/// Number of simulated specs that are kept for later questions.
 const MAX_SIMULATED: usize = 4;
 
 /// Everything that outlives a question.
 #[derive(Default)]
 pub(super) struct McpSession {
-    /// The directory that everything which is asked about is in; without one, anywhere.
+    /// The directory that contains all accessible files; without one, any file is accessible.
     root: Option<PathBuf>,
-    /// Made when it is first needed.
+    /// Created on first use.
     directory: Option<TemporaryDirectory>,
-    /// The last ones at the end.
+    /// The most recent ones at the end.
     simulated: Vec<SimulatedSpec>,
-    /// Specs that were simulated, for names of directories.
+    /// Number of simulations, for names of directories.
     count: usize,
 }
 
-/// A spec and the report that it gave.
+/// A spec with its report.
 struct SimulatedSpec {
     text: String,
     directory: PathBuf,
 }
 
-/// A report that a question is about.
+/// The report for a question.
 pub(super) struct OpenedReport {
     pub report: Report,
-    /// As the agent names it.
+    /// Its name in the agent's request.
     name: String,
-    /// Whether it was simulated for this session only.
+    /// True if it was simulated for this session only.
     is_simulated: bool,
 }
 
 impl McpSession {
-    /// A session that reads nothing outside of a directory.
+    /// A session that only reads inside a directory.
     ///
     /// # Errors
-    /// No such directory.
+    /// The directory does not exist.
     pub(super) fn below(root: Option<&Path>) -> Result<Self, CliError> {
         let Some(root) = root else { return Ok(Self::default()) };
         let failed = |error| JobError::ReadFile { file: root.to_owned(), error };
@@ -60,8 +60,8 @@ impl McpSession {
         Ok(Self { root: Some(whole), ..Self::default() })
     }
 
-    /// Refuses reports of other machines, and files outside of the root. Whatever an agent asks for,
-    /// no other program is started.
+    /// Refuses reports on other machines, and files outside of the root. No request of an agent may
+    /// start another program.
     fn check_name(&self, name: &str) -> Result<(), CliError> {
         let path = Path::new(name);
         if is_remote(path) {
@@ -81,7 +81,7 @@ impl McpSession {
         file.map_or(Ok(()), |file| self.check_path(Path::new(file)))
     }
 
-    /// Refuses a path that does not lead to something below the root.
+    /// Refuses a path that does not lead below the root.
     fn check_path(&self, path: &Path) -> Result<(), CliError> {
         let Some(root) = &self.root else { return Ok(()) };
         if path.canonicalize().is_ok_and(|whole| whole.starts_with(root)) {
@@ -91,10 +91,10 @@ impl McpSession {
         Err(UsageError::WrongFile { file: path.to_owned(), is }.into())
     }
 
-    /// Opens a report; or simulates a spec, or that of a report, with what `changes` set of it.
+    /// Opens a report. Or simulates a spec, or the spec of a report, with `changes`.
     ///
     /// # Errors
-    /// Reports that cannot be read, specs that are refused, simulations that do not end well.
+    /// The report cannot be read, the spec is refused, or the simulation fails.
     pub(super) fn open(
         &mut self,
         name: &str,
@@ -110,10 +110,10 @@ impl McpSession {
         Ok(OpenedReport { report, name: name.to_owned(), is_simulated: true })
     }
 
-    /// The spec of a name, or that of a report, with what `changes` set of it.
+    /// The spec with a name, or the spec of a report, with `changes`.
     ///
     /// # Errors
-    /// Specs that are refused, reports without one.
+    /// The spec is refused, or the report has none.
     pub(super) fn spec(&self, name: &str, changes: &SpecChanges) -> Result<Spec, CliError> {
         self.check_name(name)?;
         let overrides: Vec<String> = set_arguments(changes).collect();
@@ -135,10 +135,10 @@ impl McpSession {
         Ok(spec)
     }
 
-    /// A directory that is gone with the session.
+    /// A directory that is deleted with the session.
     ///
     /// # Errors
-    /// No place for it.
+    /// The directory cannot be created.
     pub(super) fn directory(&mut self) -> Result<&Path, CliError> {
         let directory = match self.directory.take() {
             Some(directory) => directory,
@@ -147,7 +147,7 @@ impl McpSession {
         Ok(self.directory.insert(directory).path())
     }
 
-    /// The report of a spec, simulated now unless that was done before.
+    /// The report of a spec, from an earlier simulation or a new one.
     fn simulated(&mut self, name: &str, spec: &Spec) -> Result<PathBuf, CliError> {
         if let Some(known) = self.simulated.iter().position(|known| known.text == spec.text) {
             let known = self.simulated.remove(known);
@@ -156,7 +156,7 @@ impl McpSession {
             return Ok(directory);
         }
         if self.simulated.len() >= MAX_SIMULATED {
-            // What cannot be removed now is removed with the session.
+            // A directory that cannot be removed now is removed with the session.
             let _ = std::fs::remove_dir_all(self.simulated.remove(0).directory);
         }
         self.count += 1;
@@ -178,12 +178,12 @@ impl McpSession {
 }
 
 impl OpenedReport {
-    /// A link that opens a place; none in a report that is gone with the session.
+    /// A link that opens a place; `None` for a report that is deleted with the session.
     pub(super) fn link(&self, place: &ViewLocation) -> Option<String> {
         (!self.is_simulated).then(|| place.link(self.report.path()))
     }
 
-    /// The value of an object with a link beside it.
+    /// The value of an object with a link added.
     pub(super) fn linked(&self, mut value: Value, place: Option<&ViewLocation>) -> Value {
         if let Some(link) = place.and_then(|place| self.link(place)) {
             value["link"] = link.into();
@@ -191,7 +191,7 @@ impl OpenedReport {
         value
     }
 
-    /// An answer, with what it is about.
+    /// An answer with the name of its report.
     pub(super) fn answer(&self, mut value: Value) -> Value {
         value["report"] = self.name.as_str().into();
         if self.is_simulated {
@@ -207,7 +207,7 @@ impl OpenedReport {
     }
 }
 
-/// Serializes what always can be.
+/// Serializes a value whose serialization cannot fail.
 pub(super) fn json_of(value: &impl serde::Serialize) -> Result<Value, CliError> {
     Ok(serde_json::to_value(value)?)
 }

@@ -1,5 +1,5 @@
-//! The tools that an agent has, a file and a line in [`TOOLS`] each: three that show what a report
-//! says, and those that run something.
+//! The tools of an agent, with a file and a line in [`TOOLS`] each: three that show the content of
+//! a report, and those that run simulations.
 
 mod compare;
 mod facts;
@@ -16,17 +16,17 @@ use serde_json::{Value, json};
 /// A tool.
 pub(super) struct McpTool {
     pub name: &'static str,
-    /// What it answers, for the agent to choose by.
+    /// Its description, by which the agent chooses.
     pub about: &'static str,
     pub arguments: &'static [ToolArgument],
     pub run: fn(&CheckedArguments<'_>, &mut McpSession) -> Result<Value, CliError>,
 }
 
-/// Every tool, in the order in which an agent needs them.
+/// All tools, in the order in which an agent needs them.
 pub(super) static TOOLS: &[McpTool] =
     &[facts::TOOL, table::TOOL, figure::TOOL, insights::TOOL, try_change::TOOL, compare::TOOL];
 
-/// The report that a question is about.
+/// The report to query.
 const REPORT: ToolArgument = ToolArgument::required(
     "report",
     ArgumentKind::Text,
@@ -34,7 +34,7 @@ const REPORT: ToolArgument = ToolArgument::required(
      (a TOML or ONNX file, or the name of a bundled spec), which is simulated",
 );
 
-/// What is set before a spec is simulated.
+/// Changes of a spec before it is simulated.
 const CHANGES: ToolArgument = ToolArgument::optional(
     "changes",
     ArgumentKind::Changes,
@@ -42,7 +42,7 @@ const CHANGES: ToolArgument = ToolArgument::optional(
      report, is simulated with them",
 );
 
-/// How many entries are listed.
+/// The number of listed entries.
 const LIMIT: ToolArgument = ToolArgument::optional(
     "limit",
     ArgumentKind::Limit,
@@ -50,13 +50,13 @@ const LIMIT: ToolArgument = ToolArgument::optional(
 );
 
 impl McpTool {
-    /// What clients read of it.
+    /// Its description for clients.
     pub(super) fn description(&self) -> Value {
         json!({
             "name": self.name,
             "description": self.about,
             "inputSchema": schema(self.arguments),
-            // Nothing of the user's is written, and nothing else is asked than this machine.
+            // It writes none of the user's files, and accesses no other machine.
             "annotations": { "readOnlyHint": true, "openWorldHint": false },
         })
     }

@@ -1,6 +1,7 @@
-//! What a tenth of each constant changes in simulated programs.
+//! Measures the effect of a tenth of each constant on simulated programs.
 //!
-//! Constants belong to the process, so each change is simulated by a child of our own executable.
+//! Constants belong to the process, so each change is simulated in a child process of our own
+//! executable.
 
 use super::super::progress::ProgressReporter;
 use crate::cli::command::CliError;
@@ -18,23 +19,22 @@ use tilescope_sim::cost_constants::{self, CostConstant};
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, Simulation};
 
-/// Programs that are simulated where none are named: together they use most of what is modelled,
-/// and each takes less than a second.
+/// Default programs: together they use most parts of the model, and each takes less than a second.
 const DEFAULT_SPECS: [&str; 5] =
     ["matmul_chain", "dense_layer", "mnist_pipeline", "offload", "io_overlap"];
 
-/// Shares by which constants are moved.
+/// Relative changes of constants.
 const MOVES: [f64; 2] = [-0.1, 0.1];
 
-/// What one program's prediction is.
+/// The prediction for one program.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Prediction {
-    /// Nothing where the program does not fit in memory.
+    /// `None` if the program does not fit in memory.
     cycles_per_sample: Option<f64>,
-    /// The same, with what the model may be wrong.
+    /// The same, with the error of the model.
     expected_cycles_per_sample: Option<Banded>,
     fullest_tile_bytes: f64,
-    /// The same, with what the model may be wrong.
+    /// The same, with the error of the model.
     expected_fullest_tile: Option<Banded>,
 }
 
@@ -61,7 +61,7 @@ impl Prediction {
         })
     }
 
-    /// How much larger figures are than those of `base`, as shares of it.
+    /// The increase of figures over those of `base`, as shares of these.
     fn over(self, base: Self) -> PredictionShift {
         let cycles = self.cycles_per_sample.zip(base.cycles_per_sample);
         PredictionShift {
@@ -71,10 +71,10 @@ impl Prediction {
     }
 }
 
-/// How a prediction changes with a constant.
+/// The change of a prediction with a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct PredictionShift {
-    /// Nothing where the program does not fit in memory, before or after.
+    /// `None` if the program does not fit in memory, before or after.
     cycles: Option<f64>,
     fullest_tile: f64,
 }
@@ -85,7 +85,7 @@ impl PredictionShift {
     }
 }
 
-/// A constant, and how each program's prediction shifts with less and with more of it.
+/// A constant, with the shift of each program's prediction when it decreases and when it increases.
 struct ConstantSensitivity {
     constant: &'static CostConstant,
     /// By move, then by program.
@@ -98,7 +98,8 @@ impl ConstantSensitivity {
     }
 }
 
-/// The child's part: changes one constant (`NAME=VALUE`; nothing if empty) and prints predictions.
+/// Runs in the child process: changes one constant (`NAME=VALUE`; none if empty) and prints
+/// predictions.
 pub(super) fn figures(
     change: &str,
     specs: &[&String],
@@ -115,7 +116,7 @@ pub(super) fn figures(
     crate::cli::command::print_json(&json!(predictions?), output)
 }
 
-/// Prints what a tenth of each of the constants (all, if none are chosen) changes in `specs`.
+/// Prints the effect on `specs` of a tenth of each of the constants (all, if none are selected).
 pub(super) fn run(
     chosen: &[&'static CostConstant],
     specs: &[&String],
@@ -156,11 +157,11 @@ fn rows(
     constants.par_iter().map(row).collect()
 }
 
-/// Predictions of a child process with one constant changed.
+/// Predictions from a child process with one constant changed.
 fn child(change: &str, specs: &[&str]) -> Result<Vec<Prediction>, CliError> {
     let failed = |problem: String| JobError::Child { change: change.to_owned(), problem };
     let executable = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-    // Children run side by side, so each takes one core.
+    // Children run in parallel, so each uses one core.
     let result = Command::new(executable)
         .env("RAYON_NUM_THREADS", "1")
         .args(["model", "--sensitivity"])

@@ -11,10 +11,10 @@ use tilescope_analysis::sql::SqlQuestion;
 use tilescope_arrow::{AnswerColumnKinds, AnswerFileError, write_answer};
 use tilescope_report::Report;
 
-/// Checks where an answer is to be written, whatever the report is.
+/// Checks the output file of an answer, for any report.
 ///
 /// # Errors
-/// No file that could be begun again.
+/// The output is not a file, so it could not be restarted.
 pub(super) fn check(file: Option<&Path>) -> Result<(), CliError> {
     let Some(file) = file else {
         let problem = "--format parquet writes a file: name it with -o FILE.parquet";
@@ -32,10 +32,10 @@ pub(super) fn check(file: Option<&Path>) -> Result<(), CliError> {
     Err(UsageError::FileProblem { file: file.to_owned(), problem }.into())
 }
 
-/// Writes an answer, again where types of columns turn out late.
+/// Writes an answer. Restarts if later rows need other types of columns.
 ///
 /// # Errors
-/// Those of the question and of the file, and columns that are of no one type.
+/// Those of the query and of the file, and columns without a common type.
 pub(super) fn write(
     report: &Arc<Report>,
     question: &SqlQuestion,
@@ -49,7 +49,7 @@ pub(super) fn write(
                 hint(&summary);
                 return written.finish();
             }
-            // Each time more is known, so that this ends.
+            // More is known each time, so this loop ends.
             Err(AnswerFileError::Again(found)) => known = found,
             Err(AnswerFileError::Sql(error)) => return Err(error.into()),
             Err(AnswerFileError::Write(problem)) => return Err(written.error(problem)),

@@ -8,7 +8,7 @@ use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell, Tabl
 use tilescope_experiments::answers::{SweepAnswer, SweepPoint, value_text};
 use tilescope_experiments::point::{FIGURES, Point, PointErrors, PointFigure};
 
-/// All that is known of each point, with whole paths of keys.
+/// All data of each point, with full paths of keys.
 pub(super) fn csv(answer: &SweepAnswer) -> String {
     let keys = answer.keys.iter().map(TableColumn::text);
     let figures = FIGURES.iter().flat_map(|figure| {
@@ -29,10 +29,10 @@ pub(super) fn csv(answer: &SweepAnswer) -> String {
     DataTable::new(keys.chain(figures).chain(rest).collect(), rows).csv()
 }
 
-/// Bounds of nine cases in ten, as columns end in them.
+/// Suffixes of columns for the bounds of nine cases in ten.
 const BAND_ENDS: [&str; 2] = ["low", "high"];
 
-/// A figure, and where it has errors the bounds that it lies between; empty where they are not known.
+/// A figure and, if it has errors, its bounds; empty if they are not known.
 fn figure_cells(point: &Point, figure: &PointFigure) -> Vec<TableCell> {
     let value = match &point.figure_json(figure) {
         serde_json::Value::Number(number) => match number.as_u64() {
@@ -49,7 +49,7 @@ fn figure_cells(point: &Point, figure: &PointFigure) -> Vec<TableCell> {
     vec![value, end(Banded::low), end(Banded::high)]
 }
 
-/// A line for each point.
+/// Prints a line for each point.
 pub(super) fn print(answer: &SweepAnswer, output: &mut dyn Write) -> Result<(), CliError> {
     if answer.points.is_empty() {
         return Ok(writeln!(output, "No point meets the conditions.")?);
@@ -88,7 +88,7 @@ fn line(answer: &SweepAnswer, found: &SweepPoint) -> Vec<String> {
     line
 }
 
-/// The last part of a path, where no other key ends in it.
+/// The last part of a path, unless another key ends in it too.
 fn short(answer: &SweepAnswer, path: &str) -> String {
     let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
     let alike = answer.keys.iter().filter(|other| last(other) == last(path)).count();

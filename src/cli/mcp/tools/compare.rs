@@ -1,4 +1,4 @@
-//! Two reports side by side, with gates.
+//! Compares two reports, with gates.
 
 use super::super::answer::first;
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
@@ -124,7 +124,7 @@ fn table_json(table: &ComparisonTable, limit: usize, sides: [&OpenedReport; 2]) 
     })
 }
 
-/// A row, with a link to where it can be seen: in the target, or else in the source.
+/// A row, with a link to its place in the target, or otherwise in the source.
 fn row_json(row: &ComparisonRow, [source, target]: [&OpenedReport; 2]) -> Value {
     let in_target = row.target_place.as_ref().and_then(|place| target.link(place));
     let in_source = || row.source_place.as_ref().and_then(|place| source.link(place));

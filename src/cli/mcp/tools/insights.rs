@@ -1,4 +1,4 @@
-//! What would help, and whether it does.
+//! Proposals for improvements, with the results of trying them.
 
 use super::super::answer::first;
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
@@ -51,7 +51,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     Ok(opened.answer(answer))
 }
 
-/// Findings whose proposals were tried now; nothing of it is kept.
+/// Findings whose proposals are tried now; the results are not saved.
 fn proven(
     opened: &OpenedReport,
     session: &mut McpSession,

@@ -1,4 +1,4 @@
-//! Rows of any table: by name, in SQL or by a search.
+//! Rows of any table: by name, with SQL or by a search.
 
 mod found;
 mod specs;
@@ -144,7 +144,7 @@ fn read_groups(table: NamedTable, report: &Report, key: &str) -> Result<DataTabl
     })
 }
 
-/// The tables that are asked by name.
+/// The tables that can be read by name.
 fn listed() -> Vec<Value> {
     let tables = tables::listed().into_iter();
     tables.map(|table| json!({ "table": table.name, "about": table.about })).collect()

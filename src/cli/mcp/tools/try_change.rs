@@ -1,4 +1,4 @@
-//! What a change of a spec does, by simulating it with and without.
+//! Measures the effect of a change of a spec, with two simulations.
 
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::{McpSession, json_of};
@@ -34,7 +34,7 @@ pub(super) const TOOL: McpTool = McpTool {
 fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
     let name = arguments.required_text(REPORT.name);
     let changes = arguments.changes(CHANGES.name);
-    // What is wrong with the changes is said before anything is simulated.
+    // Errors in the changes are reported before any simulation.
     session.spec(name, &changes)?;
     let spec = session.spec(name, &SpecChanges::new())?;
     let directory = TemporaryDirectory::new()?;

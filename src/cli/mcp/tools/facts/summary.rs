@@ -9,7 +9,7 @@ use tilescope_analysis::gates::{GateQuantity, named_figure};
 use tilescope_analysis::limits::WaterfallStep;
 use tilescope_analysis::summary::summary;
 
-/// Figures that are worked out, and how.
+/// Derived figures, with their formulas.
 const FORMULAS: [(&str, &str); 9] = [
     ("execution.total_cycles", "from the first step of the run to the end of the last"),
     (

@@ -1,4 +1,4 @@
-//! Things of a report by name and by typed filters.
+//! Finds items of a report by name and with typed filters.
 
 use super::super::super::answer::first;
 use super::super::super::session::OpenedReport;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tilescope_analysis::find::{CatalogueItem, SearchCatalogue, SearchEntity, find};
 use tilescope_analysis::view_location::ViewLocation;
 
-/// Things that match, with totals over all of them.
+/// Items that match, with totals over all of them.
 pub(super) fn rows(opened: &OpenedReport, query: &str, limit: usize) -> Result<Value, CliError> {
     let query = read_query(query)?;
     let all = SearchCatalogue::read(&opened.report)?;
@@ -25,7 +25,7 @@ pub(super) fn rows(opened: &OpenedReport, query: &str, limit: usize) -> Result<V
     }))
 }
 
-/// Where a thing can be seen.
+/// The place of an item in a view.
 fn place(hit: &CatalogueItem) -> ViewLocation {
     let ipu = hit.ipu;
     match hit.thing {
