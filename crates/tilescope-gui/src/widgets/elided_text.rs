@@ -73,19 +73,20 @@ pub(crate) fn with_difference(
     (font, colour): (FontId, Color32),
     width: f32,
 ) -> Option<String> {
-    let wide = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), colour).size().x;
-    if wide(text) <= width {
+    let measure =
+        |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), colour).size().x;
+    if measure(text) <= width {
         return None;
     }
     let tail: String = text.chars().skip(difference(text, others)).collect();
-    let room = width - wide(&tail) - wide("…");
+    let room = width - measure(&tail) - measure("…");
     if tail.is_empty() || room < 0.0 {
         return without_middle(painter, text, font, colour, width);
     }
     let mut head = String::new();
     for letter in text.chars() {
         head.push(letter);
-        if wide(&head) > room {
+        if measure(&head) > room {
             head.pop();
             break;
         }

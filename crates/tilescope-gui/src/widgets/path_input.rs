@@ -213,7 +213,7 @@ impl PathInput {
     /// The report or model that Enter would accept; `None` for a directory.
     pub(crate) fn highlighted_file<'a>(&self, offers: &'a PathOffers) -> Option<&'a Path> {
         let offered = offers.entries().nth(self.highlighted)?;
-        offered.is_wanted.then_some(offered.path.as_path())
+        if offered.is_wanted { Some(offered.path.as_path()) } else { None }
     }
 
     /// The completions: known reports, then the contents of the typed directory.
@@ -506,7 +506,7 @@ fn entries_of(directory: &Path, listed: ListedFiles) -> Vec<OfferedPath> {
             .any(|wanted| path.extension().is_some_and(|end| end.eq_ignore_ascii_case(wanted)));
         let is_report = listed != ListedFiles::Models && holds_report(&path);
         let is_wanted = is_report || is_called && !path.is_dir();
-        (is_wanted || path.is_dir()).then_some(OfferedPath { path, is_wanted })
+        if is_wanted || path.is_dir() { Some(OfferedPath { path, is_wanted }) } else { None }
     });
     offered.collect()
 }

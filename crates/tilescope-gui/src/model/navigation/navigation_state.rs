@@ -79,7 +79,8 @@ pub(crate) fn existing_selection(
 ) -> (Selection, Vec<String>) {
     let mut found = selection.clone();
     let mut gone = Vec::new();
-    let (report, target) = (&opened.report, &opened.target);
+    let report = &opened.report;
+    let target = &opened.target;
     let mut say = |what: String| gone.push(format!("This report has no {what}."));
     found.tiles.retain(|tile| {
         let exists = target.has_tile(*tile);

@@ -81,22 +81,23 @@ impl OverviewPage {
         (source, target): (&OpenReport, &OpenReport),
         unit: WorkUnit,
     ) -> Option<[Option<ViewLocation>; 2]> {
-        let (source, target) = (source.report.clone(), target.report.clone());
-        let question = move |(unit, numbers): &(WorkUnit, NumberFormat)| {
-            // The page needs no single steps and must not wait for long runs.
-            let alignment = ReportAlignment::without_links(&source, &target)?;
-            overview(&ComparedReports {
-                source: &source,
-                target: &target,
-                alignment: &alignment,
-                numbers: *numbers,
-                unit: *unit,
-            })
-            .map(worded)
-        };
+        let source = source.report.clone();
+        let target = target.report.clone();
         let texts =
             QueryTexts { waiting: "Comparing…", failed: "The reports cannot be compared" };
-        let page = self.page.ask(ui.ctx(), workers, &(unit, numbers(ui)), question);
+        let page =
+            self.page.ask(ui.ctx(), workers, &(unit, numbers(ui)), move |(unit, numbers)| {
+                // The page needs no single steps and must not wait for long runs.
+                let alignment = ReportAlignment::without_links(&source, &target)?;
+                overview(&ComparedReports {
+                    source: &source,
+                    target: &target,
+                    alignment: &alignment,
+                    numbers: *numbers,
+                    unit: *unit,
+                })
+                .map(worded)
+            });
         let show = |ui: &mut Ui| page.show(ui, texts, |ui, page| page_ui(ui, page)).flatten();
         ScrollArea::vertical().auto_shrink(false).show(ui, show).inner
     }

@@ -109,7 +109,8 @@ impl ExchangeFloorPlans {
                 let title = RichText::new(title).size(text_size::SMALL);
                 ui.label(title.weak());
             });
-            let (generation, unit) = ((found.version(), side as u64), TileCurveUnit::Bytes);
+            let generation = (found.version(), side as u64);
+            let unit = TileCurveUnit::Bytes;
             let shown = FloorPlanValues { name: title, values, generation, scale, unit };
             floor_plan_ui(&mut ui, context, &mut self.maps[side], shown);
         }

@@ -85,9 +85,10 @@ impl ProofSection {
                 .on_hover_text(
                     "Simulate the spec with each proposal and without, and the best together",
                 )
-                .on_disabled_hover_text(match has_spec {
-                    true => "Nothing that was found is for keys of the spec to change",
-                    false => "This report has no spec to change",
+                .on_disabled_hover_text(if has_spec {
+                    "Nothing that was found is for keys of the spec to change"
+                } else {
+                    "This report has no spec to change"
                 });
             if button.clicked() {
                 self.ask();

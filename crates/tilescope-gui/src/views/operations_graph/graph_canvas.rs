@@ -172,14 +172,19 @@ fn keys(
     let filter = egui::EventFilter { vertical_arrows: true, ..egui::EventFilter::default() };
     ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let (up, down) = ui.input(|i| (i.key_pressed(Key::ArrowUp), i.key_pressed(Key::ArrowDown)));
+    if !up && !down {
+        return None;
+    }
     let Some(node) = chosen else {
-        return (up || down)
-            .then_some(GraphCanvasEvent::Select((!graph.nodes.is_empty()).then_some(0)));
+        let first = if graph.nodes.is_empty() { None } else { Some(0) };
+        return Some(GraphCanvasEvent::Select(first));
     };
-    let above = || graph.edges.iter().find(|edge| edge.to == node).map(|edge| edge.from);
-    let below = || graph.edges.iter().find(|edge| edge.from == node).map(|edge| edge.to);
-    let next = if up { above() } else { below() };
-    next.filter(|_| up || down).map(|node| GraphCanvasEvent::Select(Some(node)))
+    let next = if up {
+        graph.edges.iter().find(|edge| edge.to == node)?.from
+    } else {
+        graph.edges.iter().find(|edge| edge.from == node)?.to
+    };
+    Some(GraphCanvasEvent::Select(Some(next)))
 }
 
 fn hit(graph: &OpGraph, frame: GraphViewport, at: Pos2) -> Option<usize> {
@@ -286,7 +291,8 @@ fn route(
     edge: &OpGraphEdge,
     bends: &[LayoutPoint],
 ) -> Vec<Pos2> {
-    let (from, to) = (frame.node(&graph.nodes[edge.from]), frame.node(&graph.nodes[edge.to]));
+    let from = frame.node(&graph.nodes[edge.from]);
+    let to = frame.node(&graph.nodes[edge.to]);
     let between = || bends.iter().map(|bend| frame.place(bend.x, bend.row));
     let start = edge_towards(from, between().next().unwrap_or(to.center()));
     let end = edge_towards(to, between().next_back().unwrap_or(from.center()));
@@ -314,9 +320,10 @@ fn arrow(painter: &Painter, route: &[Pos2], scale: f32, (colour, width): (Color3
     for pair in route.windows(2) {
         let &[start, end] = pair else { continue };
         let across = end - start;
-        let bend = match across.y.abs() < 1.0 {
-            true => vec2(across.x * 0.5, 0.0),
-            false => vec2(0.0, across.y * 0.5),
+        let bend = if across.y.abs() < 1.0 {
+            vec2(across.x * 0.5, 0.0)
+        } else {
+            vec2(0.0, across.y * 0.5)
         };
         arrives = bend.normalized();
         if scale < READABLE {
@@ -360,13 +367,15 @@ fn paint_node(
     // Text never becomes smaller than other small text: less of it is shown.
     let words = |text: &str, size: f32| {
         let font = FontId::proportional((size * scale).clamp(text_size::CAPTION, 22.0));
-        let wide = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x;
+        let measure =
+            |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x;
         // The last parts of a name say most, so as many of them as fit are kept whole.
         let ends = text.match_indices('/').map(|(at, _)| format!("…{}", &text[at..]));
-        let end = ends.into_iter().find(|end| wide(end) <= room);
-        let short = match wide(text) <= room {
-            true => None,
-            false => end.or_else(|| without_middle(painter, text, font.clone(), ink, room)),
+        let end = ends.into_iter().find(|end| measure(end) <= room);
+        let short = if measure(text) <= room {
+            None
+        } else {
+            end.or_else(|| without_middle(painter, text, font.clone(), ink, room))
         };
         painter.layout_no_wrap(short.unwrap_or_else(|| text.to_owned()), font, ink)
     };
@@ -376,7 +385,8 @@ fn paint_node(
     // The colour shows the pass too.
     let full = node.pass.filter(|_| several).map(|pass| format!("{} {}", node.title, pass.name()));
     let title = full.filter(|full| fits(full)).unwrap_or_else(|| node.title.clone());
-    let (title, about) = (words(&title, text_size::BODY), words(&node.about, text_size::CAPTION));
+    let title = words(&title, text_size::BODY);
+    let about = words(&node.about, text_size::CAPTION);
     let both = title.size().y + about.size().y <= rect.height();
     let tall = title.size().y + if both { about.size().y } else { 0.0 };
     let top = rect.center().y - tall / 2.0;

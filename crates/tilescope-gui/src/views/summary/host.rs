@@ -37,13 +37,15 @@ pub(super) fn host_ui(ui: &mut Ui, facts: &SummaryPageData) {
 }
 
 fn rates(host: &HostSummary) -> Vec<SummaryFactRow> {
-    let rate = |of: &tilescope_analysis::host::HostRateSummary| {
+    let mut rows = Vec::new();
+    for of in &host.rates {
         let rate = grouped(of.samples_per_second.round() as u64);
         let held_back = bottleneck_title(of.rate.bottleneck);
         let value = format!("{rate}, held back by {held_back}");
-        derived(source_title(of.rate.source), value, "samples of a call / seconds of the call")
-    };
-    host.rates.iter().map(rate).collect()
+        let formula = "samples of a call / seconds of the call";
+        rows.push(derived(source_title(of.rate.source), value, formula));
+    }
+    rows
 }
 
 fn call(host: &HostSummary) -> Vec<SummaryFactRow> {

@@ -114,11 +114,11 @@ impl ModelFile {
     /// The reason that the file has too many open dimensions, if so.
     pub(crate) fn too_open(&self) -> Option<String> {
         let count = self.symbols.len();
-        let words = || {
-            let count = grouped(count as u64);
-            format!("It leaves {count} dimensions open: export it with sizes.")
-        };
-        (count > MOST_SYMBOLS).then(words)
+        if count <= MOST_SYMBOLS {
+            return None;
+        }
+        let count = grouped(count as u64);
+        Some(format!("It leaves {count} dimensions open: export it with sizes."))
     }
 
     /// The batch dimension, if the file leaves it open.
@@ -174,8 +174,7 @@ impl ModelFileQueries {
         queries: SpecQueries,
     ) -> Option<ModelFileAnswers> {
         let path = model_file(values, base)?;
-        let is_size = |key: &str| key == BATCH || dim_name(key).is_some();
-        let sizes = values.iter().filter(|(key, _)| is_size(key));
+        let sizes = values.iter().filter(|(key, _)| *key == BATCH || dim_name(key).is_some());
         let sizes = sizes.map(|(key, value)| (key.clone(), value.clone())).collect();
         let plain = ModelQuestion { file: path.clone(), sizes: BTreeMap::new() };
         let sized = ModelQuestion { file: path.clone(), sizes };

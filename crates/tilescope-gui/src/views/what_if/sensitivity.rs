@@ -28,7 +28,7 @@ fn resource_bar((place, of): (usize, &ResourceAnswer)) -> FigureBar {
         Some(_) => of.detail.clone(),
         None => outcome.clone(),
     };
-    let id = (!of.changes.is_empty()).then_some(place);
+    let id = if !of.changes.is_empty() { Some(place) } else { None };
     let hint = if id.is_some() { ". Click: take this into the spec" } else { "" };
     let about = format!("{outcome} ({}){hint}", of.detail);
     FigureBar { note, id, ..gain_bar(&of.title, of.change, about) }

@@ -121,9 +121,10 @@ fn without_list(text: &str, answers: &SpecAnswers) -> String {
 
 /// The text for a model whose annotations are ignored.
 fn with_blocks_of_nodes(text: &str, answers: &SpecAnswers, file: Option<&ModelFile>) -> String {
-    match are_annotated(answers, file) {
-        true => with_value(text, BLOCKS, &quoted("nodes")),
-        false => text.to_owned(),
+    if are_annotated(answers, file) {
+        with_value(text, BLOCKS, &quoted("nodes"))
+    } else {
+        text.to_owned()
     }
 }
 
@@ -166,7 +167,8 @@ pub(super) fn with_filled_pipeline(
         return text;
     }
     let stages = stages as u64;
-    let (iterations, accumulation) = (answers.number(ITERATIONS), answers.number(ACCUMULATION));
+    let iterations = answers.number(ITERATIONS);
+    let accumulation = answers.number(ACCUMULATION);
     if !trains {
         if iterations < stages {
             return with_value(&text, ITERATIONS, &stages.to_string());
@@ -192,16 +194,17 @@ fn with_stages(text: &str, answers: &SpecAnswers, stages: &[CompiledStage]) -> S
 /// The stages in the form of a spec. A stage runs on the IPU of its position unless it names
 /// another.
 fn written(stages: &[CompiledStage]) -> String {
-    let stage = |(at, stage): (usize, &CompiledStage)| {
+    let mut written = Vec::new();
+    for (at, stage) in stages.iter().enumerate() {
         let blocks: Vec<String> = stage.blocks.iter().map(|block| quoted(block)).collect();
         let blocks = format!("[{}]", blocks.join(", "));
-        match stage.ipu as usize == at {
-            true => blocks,
-            false => format!("{{ blocks = {blocks}, ipu = {} }}", stage.ipu),
-        }
-    };
-    let stages: Vec<String> = stages.iter().enumerate().map(stage).collect();
-    format!("[{}]", stages.join(", "))
+        written.push(if stage.ipu as usize == at {
+            blocks
+        } else {
+            format!("{{ blocks = {blocks}, ipu = {} }}", stage.ipu)
+        });
+    }
+    format!("[{}]", written.join(", "))
 }
 
 /// The stages that a value lists; `None` if it lists none or is invalid.

@@ -42,15 +42,15 @@ fn least_width(
         (false, _) => {}
     }
     let colour = ui.visuals().text_color();
-    let width = |text: String, font: FontId| {
+    let measure = |text: String, font: FontId| {
         // Signs differ in width.
         ui.painter().layout_no_wrap(text, font, colour).size().x.ceil() + 4.0
     };
     let head =
-        width(format!("{}{DESCENDING}", column.title), FontId::proportional(text_size::SMALL));
+        measure(format!("{}{DESCENDING}", column.title), FontId::proportional(text_size::SMALL));
     // In the font of the totals.
     let font = FontId::new(TextStyle::Body.resolve(ui.style()).size, strong_family());
-    let number = widest.map_or(0.0, |cell| width(cell.text(), font));
+    let number = widest.map_or(0.0, |cell| measure(cell.text(), font));
     head.max(number).max(SHORT_WIDTH)
 }
 
@@ -160,8 +160,9 @@ impl TableState {
         let sorted = (column, descending);
         frame
             .show(ui, |ui| {
-                let is_name = |column: &&TableColumn| is_wide(column) && !column.short;
-                let alone = table.columns.iter().filter(is_name).count() == 1;
+                let alone =
+                    table.columns.iter().filter(|column| is_wide(column) && !column.short).count()
+                        == 1;
                 let words = if alone { NAME_WIDTH } else { WORDS_WIDTH };
                 let columns = table.columns.iter().zip(&order.widest);
                 let widths = columns
@@ -268,7 +269,9 @@ fn rows_ui(
                 let mut names = table.rows[place].iter().map(TableCell::text);
                 let name = names.find(|text| !text.is_empty()).unwrap_or_default();
                 response.widget_info(|| WidgetInfo::selected(Role::Row, true, chosen, &name));
-                clicked = response.clicked().then_some(place).or(clicked);
+                if response.clicked() {
+                    clicked = Some(place);
+                }
                 // Rows outside the screen do not exist: a row that a key moves to is scrolled to
                 // first, and takes the focus in the frame that lays it out.
                 if *choice.focus == Some(place) {
@@ -287,9 +290,10 @@ fn rows_ui(
 }
 
 fn cell_ui(ui: &mut Ui, column: &TableColumn, text: RichText, selectable: bool) {
-    let (layout, full) = match is_wide(column) {
-        true => (Layout::left_to_right(Align::Center), true),
-        false => (Layout::right_to_left(Align::Center), false),
+    let (layout, full) = if is_wide(column) {
+        (Layout::left_to_right(Align::Center), true)
+    } else {
+        (Layout::right_to_left(Align::Center), false)
     };
     ui.with_layout(layout, |ui| {
         if full && let Some(short) = path_that_fits(ui, text.text()) {
@@ -308,7 +312,9 @@ fn cell_ui(ui: &mut Ui, column: &TableColumn, text: RichText, selectable: bool) 
 /// Omits the middle of a path of names if all of it does not fit. Names of one operation begin
 /// alike and differ at their ends.
 fn path_that_fits(ui: &Ui, text: &str) -> Option<String> {
-    text.contains('/').then_some(())?;
+    if !text.contains('/') {
+        return None;
+    }
     let font = TextStyle::Body.resolve(ui.style());
     let colour = ui.visuals().text_color();
     without_middle(ui.painter(), text, font, colour, ui.available_width())

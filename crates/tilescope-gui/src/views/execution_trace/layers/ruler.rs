@@ -21,7 +21,8 @@ pub(crate) struct RulerTick {
 
 /// The ticks of the ruler.
 pub(super) fn ticks(layout: &TraceLayout<'_>) -> Vec<RulerTick> {
-    let (axis, ruler) = (layout.axis, layout.regions.ruler);
+    let axis = layout.axis;
+    let ruler = layout.regions.ruler;
     let step = tick_step(axis.scale(), TICK_DISTANCE);
     // Steps are 1, 2 or 5 times a power of ten: below 5, a fifth is not a whole number of cycles.
     let minor = if step >= 5 { step / 5 } else { step };
@@ -29,18 +30,19 @@ pub(super) fn ticks(layout: &TraceLayout<'_>) -> Vec<RulerTick> {
     let first = axis.position_from_x(0.0).max(0) as u64 / minor * minor;
     let last = axis.position_from_x(ruler.width()).max(0) as u64;
     let cycles = std::iter::successors(Some(first), |cycle| cycle.checked_add(minor));
-    let tick = |cycle: u64| RulerTick {
-        x: layout.x(Cycles(cycle)),
-        cycle: Cycles(cycle),
-        numbered: cycle.is_multiple_of(step),
-    };
-    cycles.take_while(|cycle| *cycle <= last).map(tick).collect()
+    let mut ticks = Vec::new();
+    for cycle in cycles.take_while(|cycle| *cycle <= last) {
+        let numbered = cycle.is_multiple_of(step);
+        ticks.push(RulerTick { x: layout.x(Cycles(cycle)), cycle: Cycles(cycle), numbered });
+    }
+    ticks
 }
 
 impl TracePainter<'_> {
     /// Paints ticks with their cycles, with thousands separators, and the unit.
     pub(super) fn ruler(&self) {
-        let (rect, palette) = (self.layout.regions.ruler, self.palette);
+        let rect = self.layout.regions.ruler;
+        let palette = self.palette;
         let painter = self.ui.painter().with_clip_rect(rect);
         for tick in ticks(self.layout) {
             let height = if tick.numbered { 7.0 } else { 3.0 };
@@ -56,7 +58,8 @@ impl TracePainter<'_> {
     }
 
     fn tick_number(&self, painter: &Painter, tick: &RulerTick) {
-        let (rect, colour) = (self.layout.regions.ruler, self.palette.weak_text);
+        let rect = self.layout.regions.ruler;
+        let colour = self.palette.weak_text;
         let at = pos2(tick.x + 4.0, rect.top() + 3.0);
         let text = tick.cycle.to_string();
         let galley = painter.layout_no_wrap(text, FontId::proportional(text_size::CAPTION), colour);

@@ -59,21 +59,18 @@ impl SearchForm {
     /// The arguments of `tilescope`, without the spec and the file of results.
     pub(crate) fn arguments(&self) -> Vec<String> {
         // One argument each: typed text may begin like an option.
-        let each = |option: &str, text: &str| -> Vec<String> {
-            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-            lines.map(|line| format!("--{option}={line}")).collect()
-        };
-        let conditions = each("where", &self.conditions);
+        let conditions = option_for_each_line("where", &self.conditions);
         match self.kind {
             SearchKind::Sweep => {
-                let own = [each("vary", &self.vary), conditions];
+                let own = [option_for_each_line("vary", &self.vary), conditions];
                 let format = ["--format", "json"].map(str::to_owned);
                 own.into_iter().flatten().chain(format).collect()
             }
             SearchKind::Guided => {
                 let objective = format!("--objective={}", self.objective);
                 let budget = format!("--budget={}", self.budget.trim());
-                let own = [vec![objective, budget], conditions, each("free", &self.free)];
+                let own =
+                    [vec![objective, budget], conditions, option_for_each_line("free", &self.free)];
                 own.into_iter().flatten().chain(["--json".to_owned()]).collect()
             }
         }
@@ -89,12 +86,9 @@ impl SearchForm {
             [(SearchKind::Guided, "Guided search"), (SearchKind::Sweep, "Every combination")];
         tabs_ui(ui, "search kinds", &kinds, &mut self.kind);
         ui.add_space(spacing::XS);
-        let weak = |ui: &mut Ui, words: &str| {
-            ui.label(RichText::new(words).weak().size(text_size::SMALL));
-        };
         match self.kind {
             SearchKind::Guided => {
-                weak(ui, "Tries what insights propose, and goes on from what gains.");
+                weak_ui(ui, "Tries what insights propose, and goes on from what gains.");
                 ui.horizontal_wrapped(|ui| {
                     if let Some(chosen) = choice_ui(ui, "Improve", &OBJECTIVES, self.objective) {
                         self.objective = chosen;
@@ -103,11 +97,11 @@ impl SearchForm {
                     let hint = "Simulations (200) or time (90s, 10m, 2h)";
                     let budget = TextEdit::singleline(&mut self.budget).desired_width(64.0);
                     ui.add(budget).on_hover_text(hint).accessible_name("Budget");
-                    weak(ui, "simulations, or minutes: 10m");
+                    weak_ui(ui, "simulations, or minutes: 10m");
                 });
-                weak(ui, "What must be true of the result, a condition a line");
+                weak_ui(ui, "What must be true of the result, a condition a line");
                 lines_ui(ui, &mut self.conditions, ("Conditions", CONDITIONS_HINT), 2);
-                weak(ui, "Keys that may change although they say what is computed, one a line");
+                weak_ui(ui, "Keys that may change although they say what is computed, one a line");
                 lines_ui(
                     ui,
                     &mut self.free,
@@ -116,14 +110,23 @@ impl SearchForm {
                 );
             }
             SearchKind::Sweep => {
-                weak(ui, "Keys and the values that they take, a key a line");
+                weak_ui(ui, "Keys and the values that they take, a key a line");
                 let hint = "for example\noptions.num_io_tiles=32,64,128\noptions.gradient_accumulation=8..64:x2";
                 lines_ui(ui, &mut self.vary, ("Keys and values", hint), 3);
-                weak(ui, "Which points are simulated and shown, a condition a line");
+                weak_ui(ui, "Which points are simulated and shown, a condition a line");
                 lines_ui(ui, &mut self.conditions, ("Conditions", CONDITIONS_HINT), 2);
             }
         }
     }
+}
+
+fn weak_ui(ui: &mut Ui, words: &str) {
+    ui.label(RichText::new(words).weak().size(text_size::SMALL));
+}
+
+fn option_for_each_line(option: &str, text: &str) -> Vec<String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(|line| format!("--{option}={line}")).collect()
 }
 
 fn lines_ui(ui: &mut Ui, text: &mut String, (name, hint): (&str, &str), rows: usize) {
