@@ -320,21 +320,21 @@ fn report_of_file(file: PathBuf) -> PathBuf {
 fn known(session: &AppSession, listed: ListedFiles) -> Vec<KnownReports> {
     let own = session.page().map(|page| page.opened().absolute_path());
     let mut seen: Vec<PathBuf> = own.into_iter().collect();
-    let mut fresh = |heading, paths: Vec<PathBuf>| {
-        let mut found = Vec::new();
+    let open = session.workspace().pages().map(|page| page.opened().absolute_path()).collect();
+    let recent = session.prefs().recent.iter().map(|recent| recent.path.clone()).collect();
+    let demos = session.home().sample_reports().iter().map(|demo| demo.path.clone()).collect();
+    let mut groups: Vec<KnownReports> = Vec::new();
+    let all: [(&str, Vec<PathBuf>); 3] =
+        [("Open", open), ("Recent", recent), ("Demo reports", demos)];
+    for (heading, paths) in all {
+        let mut fresh = Vec::new();
         for path in paths {
             if !seen.contains(&path) && listed.contains(&path) {
                 seen.push(path.clone());
-                found.push(path);
+                fresh.push(path);
             }
         }
-        KnownReports { heading, paths: found }
-    };
-    let pages = session.workspace().pages();
-    let open = fresh("Open", pages.map(|page| page.opened().absolute_path()).collect());
-    let recent = session.prefs().recent.iter().map(|recent| recent.path.clone()).collect();
-    let recent = fresh("Recent", recent);
-    let demos = session.home().sample_reports().iter().map(|demo| demo.path.clone()).collect();
-    let demos = fresh("Demo reports", demos);
-    vec![open, recent, demos]
+        groups.push(KnownReports { heading, paths: fresh });
+    }
+    groups
 }

@@ -97,8 +97,11 @@ pub(crate) fn with_difference(
 /// The number of characters that a text shares with the most similar of the others, up to the end
 /// of a part of its name.
 fn difference(text: &str, others: &[&str]) -> usize {
-    let shared = |other: &&str| text.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
-    let most = others.iter().filter(|other| **other != text).map(shared).max().unwrap_or(0);
+    let mut most = 0;
+    for other in others.iter().filter(|other| **other != text) {
+        let shared = text.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+        most = most.max(shared);
+    }
     let parts = text.chars().take(most).collect::<Vec<char>>();
     let ends = parts.iter().rposition(|letter| !letter.is_alphanumeric());
     ends.unwrap_or(0)

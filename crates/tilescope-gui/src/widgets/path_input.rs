@@ -227,18 +227,17 @@ impl PathInput {
         let filter = filter.to_owned();
         let typed_path = self.text.trim().contains(is_separator);
         let paths: Vec<PathBuf> = known.iter().flat_map(|group| group.paths.clone()).collect();
-        let still_there = |paths: &Vec<PathBuf>| {
-            let there = |path: &&PathBuf| is_remote(path) || path.exists();
-            paths.iter().filter(there).cloned().collect::<Vec<_>>()
-        };
-        let existing = self.existing.compute(ui.ctx(), workers, &paths, still_there).fresh_only();
+        let existing = self.existing.compute(ui.ctx(), workers, &paths, existing_paths);
+        let existing = existing.fresh_only();
         let mut groups = Vec::new();
         for group in known.into_iter().filter(|_| !typed_path) {
-            let there =
-                |path: &PathBuf| existing.answer().is_none_or(|existing| existing.contains(path));
-            let wanted = |path: &PathBuf| contains(&path.to_string_lossy(), &filter);
-            let paths = group.paths.into_iter().filter(there).filter(wanted);
-            let entries = paths.map(|path| OfferedPath { path, is_wanted: true }).collect();
+            let mut entries = Vec::new();
+            for path in group.paths {
+                let exists = existing.answer().is_none_or(|existing| existing.contains(&path));
+                if exists && contains(&path.to_string_lossy(), &filter) {
+                    entries.push(OfferedPath { path, is_wanted: true });
+                }
+            }
             groups.push((group.heading.to_owned(), entries));
         }
         let listed = self.listed;
@@ -377,6 +376,10 @@ impl PathInput {
             });
         taken.and_then(|offered| self.take(ui, offered))
     }
+}
+
+fn existing_paths(paths: &Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.iter().filter(|path| is_remote(path) || path.exists()).cloned().collect()
 }
 
 /// The completions of a box.

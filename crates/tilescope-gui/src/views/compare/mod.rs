@@ -484,12 +484,12 @@ impl ComparisonTarget {
                 if in_second { ComparisonSide::Target } else { ComparisonSide::Source };
         }
         let active = self.active_side;
-        let asked = |side: ComparisonSide| if side == active { actions } else { &[] };
         let low = stacked && second.height() < LOW;
-        let pane = |pane: Option<ComparedPane>| pane.map(|pane| ComparedPane { low, ..pane });
+        let (for_source, for_target): (&[ViewAction], &[ViewAction]) =
+            if active == ComparisonSide::Source { (actions, &[]) } else { (&[], actions) };
         let source = ViewContext {
-            actions: asked(ComparisonSide::Source),
-            pane: pane(source.pane),
+            actions: for_source,
+            pane: source.pane.map(|pane| ComparedPane { low, ..pane }),
             ..source
         };
         show_pane(ui, first, ComparisonSide::Source, active, |ui| view.ui(ui, &source));
@@ -497,8 +497,8 @@ impl ComparisonTarget {
             other.filter_lanes(view.lane_filter());
         }
         let target = ViewContext {
-            actions: asked(ComparisonSide::Target),
-            pane: pane(target.pane),
+            actions: for_target,
+            pane: target.pane.map(|pane| ComparedPane { low, ..pane }),
             ..target
         };
         show_pane(ui, second, ComparisonSide::Target, active, |ui| other.ui(ui, &target));
@@ -509,7 +509,7 @@ impl ComparisonTarget {
             }
         }
         let common = ComparedPane::of(ComparisonSide::Source, [&mut *view, &mut *other]);
-        if source.pane != pane(Some(common)) {
+        if source.pane != Some(ComparedPane { low, ..common }) {
             // The common properties are known only now.
             ui.request_repaint();
         }

@@ -329,26 +329,23 @@ pub(crate) fn step_ui<T: Default>(
     let palette = ThemePalette::for_ui(ui);
     let colour = step_colour(palette, view.kind, activity, external);
     let title = format!("{} on {place}", view.title);
-    let rows = |ui: &mut Ui| {
-        for row in &view.rows {
-            fact_row_ui(ui, row.name, &row.value, row.formula);
-        }
-        for (index, vertex) in view.vertices.iter().enumerate() {
-            let name = if index == 0 { "Vertices" } else { "" };
-            fact_row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
-        }
-        if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEndpoint::Host {
-            fact_row_ui(
-                ui,
-                "Hint",
-                "A long StreamCopyBegin means that the host was not ready.",
-                "",
-            );
-        }
-    };
     let mut found = T::default();
-    details_with(ui, (colour, &title), rows, |ui| found = beside(ui));
+    details_with(ui, (colour, &title), |ui| step_rows_ui(ui, view), |ui| found = beside(ui));
     found
+}
+
+fn step_rows_ui(ui: &mut Ui, view: &StepDetailReport) {
+    for row in &view.rows {
+        fact_row_ui(ui, row.name, &row.value, row.formula);
+    }
+    for (index, vertex) in view.vertices.iter().enumerate() {
+        let name = if index == 0 { "Vertices" } else { "" };
+        fact_row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
+    }
+    if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEndpoint::Host {
+        let hint = "A long StreamCopyBegin means that the host was not ready.";
+        fact_row_ui(ui, "Hint", hint, "");
+    }
 }
 
 /// Several steps side by side: a row for each name that any of them has, a column for each step.

@@ -377,15 +377,19 @@ impl ExecutionTraceView {
         action: ViewAction,
     ) {
         let Some(shown) = self.settings.shown() else { return };
-        let walk = |forwards, add| Some(StepMove { forwards, add, on_path: false });
-        let on_path = |forwards| Some(StepMove { forwards, add: false, on_path: true });
+        let on_path =
+            matches!(action, ViewAction::SelectNextOnPath | ViewAction::SelectPreviousOnPath);
+        let add =
+            matches!(action, ViewAction::AddNextToSelection | ViewAction::AddPreviousToSelection);
         let step_move = match action {
-            ViewAction::SelectNextOnPath => on_path(true),
-            ViewAction::SelectPreviousOnPath => on_path(false),
-            ViewAction::SelectNext => walk(true, false),
-            ViewAction::SelectPrevious => walk(false, false),
-            ViewAction::AddNextToSelection => walk(true, true),
-            ViewAction::AddPreviousToSelection => walk(false, true),
+            ViewAction::SelectNext
+            | ViewAction::SelectNextOnPath
+            | ViewAction::AddNextToSelection => Some(StepMove { forwards: true, add, on_path }),
+            ViewAction::SelectPrevious
+            | ViewAction::SelectPreviousOnPath
+            | ViewAction::AddPreviousToSelection => {
+                Some(StepMove { forwards: false, add, on_path })
+            }
             _ => None,
         };
         let place = match action {

@@ -195,38 +195,31 @@ impl LimitsView {
         let run = found.limits.run.as_ref()?;
         let reset = std::mem::take(&mut self.reset);
         let is_wide = ui.available_width() >= TWO_PLOTS;
-        let show_waterfall = |ui: &mut Ui, view: &Self| {
-            if let Some(cycles) = run.waterfall(view.ipu) {
-                waterfall_ui(ui, cycles, run, view.ipu);
+        let waterfall = run.waterfall(self.ipu);
+        if self.plots == LimitPlots::Waterfall {
+            if let Some(cycles) = waterfall {
+                waterfall_ui(ui, cycles, run, self.ipu);
             }
-        };
-        let look = FigureLook { chosen, chooses: true, zooms: true, reset, path: &[] };
-        let show_roofline = |ui: &mut Ui| match no_points(run, found) {
-            None => {
-                let margin =
-                    Margin { left: spacing::S as i8, top: spacing::XS as i8, ..Margin::ZERO };
-                let frame = Frame::new().inner_margin(margin);
-                frame.show(ui, |ui| figure_ui(ui, &found.figure, look)).inner
-            }
-            Some(sentence) => {
-                empty_state_ui(ui, "No points", sentence);
-                None
-            }
-        };
-        match self.plots {
-            LimitPlots::Waterfall => {
-                show_waterfall(ui, self);
-                None
-            }
-            LimitPlots::Both if is_wide => {
-                let width = ui.available_width() * WATERFALL_SHARE;
-                let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
-                let panel = Panel::right("waterfall").resizable(false).exact_size(width);
-                panel.frame(frame).show(ui, |ui| show_waterfall(ui, self));
-                show_roofline(ui)
-            }
-            LimitPlots::Both | LimitPlots::Roofline => show_roofline(ui),
+            return None;
         }
+        if self.plots == LimitPlots::Both && is_wide {
+            let width = ui.available_width() * WATERFALL_SHARE;
+            let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
+            let panel = Panel::right("waterfall").resizable(false).exact_size(width);
+            panel.frame(frame).show(ui, |ui| {
+                if let Some(cycles) = waterfall {
+                    waterfall_ui(ui, cycles, run, self.ipu);
+                }
+            });
+        }
+        if let Some(sentence) = no_points(run, found) {
+            empty_state_ui(ui, "No points", sentence);
+            return None;
+        }
+        let look = FigureLook { chosen, chooses: true, zooms: true, reset, path: &[] };
+        let margin = Margin { left: spacing::S as i8, top: spacing::XS as i8, ..Margin::ZERO };
+        let frame = Frame::new().inner_margin(margin);
+        frame.show(ui, |ui| figure_ui(ui, &found.figure, look)).inner
     }
 
     fn tables_ui(

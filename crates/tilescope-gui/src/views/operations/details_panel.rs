@@ -219,16 +219,16 @@ fn tile_label(tile: usize) -> String {
 
 fn graphs(report: &Report, programs: &[ProgramId]) -> Result<OperationTileGraphs, ReportError> {
     let OperationTileCosts { cycles, vertex_code, exchange_code } = per_tile(report, programs)?;
-    let layer = |(title, values): (String, Vec<u64>)| StackLayer { title, values };
-    let of_set = |(title, cycles): (String, Vec<Cycles>)| StackLayer {
-        title,
-        values: cycles.into_iter().map(|cycles| cycles.0).collect(),
-    };
+    let mut layers = Vec::new();
+    for (title, cycles) in cycles {
+        let values = cycles.into_iter().map(|cycles| cycles.0).collect();
+        layers.push(StackLayer { title, values });
+    }
     Ok(OperationTileGraphs {
-        cycles: Versioned::new(StackedValues::new(cycles.into_iter().map(of_set).collect())),
+        cycles: Versioned::new(StackedValues::new(layers)),
         code: Versioned::new(StackedValues::new(vec![
-            layer(("Vertex code".to_owned(), counts(vertex_code))),
-            layer(("Exchange code".to_owned(), counts(exchange_code))),
+            StackLayer { title: "Vertex code".to_owned(), values: counts(vertex_code) },
+            StackLayer { title: "Exchange code".to_owned(), values: counts(exchange_code) },
         ])),
     })
 }

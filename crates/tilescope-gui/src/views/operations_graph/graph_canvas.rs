@@ -9,10 +9,11 @@ use crate::widgets::{focus_ui, legend_ui};
 use egui::accesskit::Role;
 use egui::epaint::CubicBezierShape;
 use egui::{
-    Align2, Color32, CornerRadius, CursorIcon, FontId, Key, Label, Painter, Pos2, Rect, Response,
-    RichText, Sense, Shape, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
+    Align2, Color32, CornerRadius, CursorIcon, FontId, Galley, Key, Label, Painter, Pos2, Rect,
+    Response, RichText, Sense, Shape, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
 };
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use tilescope_analysis::operations_graph::{LayoutPoint, OpGraph, OpGraphEdge, OpGraphNode};
 use tilescope_report::TrainingPass;
 use tilescope_report::units::{OperationId, grouped};
@@ -365,28 +366,18 @@ fn paint_node(
     let ink = palette.label_text_on(colour);
     let room = rect.width() - 8.0;
     // Text never becomes smaller than other small text: less of it is shown.
-    let words = |text: &str, size: f32| {
-        let font = FontId::proportional((size * scale).clamp(text_size::CAPTION, 22.0));
-        let measure =
-            |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x;
-        // The last parts of a name say most, so as many of them as fit are kept whole.
-        let ends = text.match_indices('/').map(|(at, _)| format!("…{}", &text[at..]));
-        let end = ends.into_iter().find(|end| measure(end) <= room);
-        let short = if measure(text) <= room {
-            None
-        } else {
-            end.or_else(|| without_middle(painter, text, font.clone(), ink, room))
-        };
-        painter.layout_no_wrap(short.unwrap_or_else(|| text.to_owned()), font, ink)
-    };
     let font = FontId::proportional((text_size::BODY * scale).clamp(text_size::CAPTION, 22.0));
-    let fits =
-        |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x <= room;
+    let small = FontId::proportional((text_size::CAPTION * scale).clamp(text_size::CAPTION, 22.0));
     // The colour shows the pass too.
-    let full = node.pass.filter(|_| several).map(|pass| format!("{} {}", node.title, pass.name()));
-    let title = full.filter(|full| fits(full)).unwrap_or_else(|| node.title.clone());
-    let title = words(&title, text_size::BODY);
-    let about = words(&node.about, text_size::CAPTION);
+    let mut title = node.title.clone();
+    if several && let Some(pass) = node.pass {
+        let full = format!("{title} {}", pass.name());
+        if width_of(painter, &full, &font, ink) <= room {
+            title = full;
+        }
+    }
+    let title = fitted(painter, &title, (font, ink), room);
+    let about = fitted(painter, &node.about, (small, ink), room);
     let both = title.size().y + about.size().y <= rect.height();
     let tall = title.size().y + if both { about.size().y } else { 0.0 };
     let top = rect.center().y - tall / 2.0;
@@ -403,6 +394,23 @@ fn pass_colour(palette: &ThemePalette, pass: Option<TrainingPass>) -> Color32 {
         Some(TrainingPass::Backward) => palette.backward,
         Some(TrainingPass::Update) => palette.update,
     }
+}
+
+fn width_of(painter: &Painter, text: &str, font: &FontId, ink: Color32) -> f32 {
+    painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x
+}
+
+/// Lays out a name in `room`. The last parts of a name say most, so as many of them as fit are kept
+/// whole.
+fn fitted(painter: &Painter, text: &str, (font, ink): (FontId, Color32), room: f32) -> Arc<Galley> {
+    let mut shown = text.to_owned();
+    if width_of(painter, text, &font, ink) > room {
+        let mut ends = text.match_indices('/').map(|(at, _)| format!("…{}", &text[at..]));
+        let end = ends.find(|end| width_of(painter, end, &font, ink) <= room);
+        let short = end.or_else(|| without_middle(painter, text, font.clone(), ink, room));
+        shown = short.unwrap_or(shown);
+    }
+    painter.layout_no_wrap(shown, font, ink)
 }
 
 /// Pale to strong, as a share of the largest. The square root makes small shares distinguishable.

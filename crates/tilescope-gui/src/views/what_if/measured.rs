@@ -69,9 +69,8 @@ impl MeasuredPrediction {
         let (own, others) = self.operations.split_at(self.operations.len().min(MAX_BARS));
         let mut bars: Vec<FigureBar> = own.iter().map(|of| of.bar(self.measured)).collect();
         if !others.is_empty() {
-            let sum = |of: fn(&PredictedOperation) -> f64| others.iter().map(of).sum::<f64>();
-            let measured = sum(|of| of.measured);
-            let predicted = sum(|of| of.predicted);
+            let measured: f64 = others.iter().map(|of| of.measured).sum();
+            let predicted: f64 = others.iter().map(|of| of.predicted).sum();
             let note = format!("{} -> {} cycles", cycles(measured), cycles(predicted));
             let name = format!("{} other operations together", grouped(others.len() as u64));
             let change = share(predicted - measured, self.measured);

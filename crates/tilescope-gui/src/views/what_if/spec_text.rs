@@ -154,16 +154,13 @@ pub(crate) fn with_value(text: &str, path: &str, value: &str) -> String {
     let Some((key, tables)) = parts.split_last() else { return text.to_owned() };
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for (depth, name) in tables.iter().enumerate() {
-        let missing = || {
-            let mut table = Table::new();
-            // Below a written table, keys are dotted.
-            table.set_dotted(depth > 0);
-            Item::Table(table)
-        };
         let below = if table.contains_key(name) {
             table.get_mut(name)
         } else {
-            Some(table.entry(name).or_insert(missing()))
+            let mut missing = Table::new();
+            // Below a written table, keys are dotted.
+            missing.set_dotted(depth > 0);
+            Some(table.entry(name).or_insert(Item::Table(missing)))
         };
         match below.and_then(Item::as_table_like_mut) {
             Some(below) => table = below,

@@ -62,15 +62,17 @@ fn widest(
 ) -> Option<TableCell> {
     let cells = rows.iter().filter_map(|row| table.rows[*row as usize].get(column));
     let numbers = cells.chain(sum).filter(|cell| !matches!(cell, TableCell::Text(_)));
-    let letters = |cell: &TableCell| match cell {
+    let widest = numbers.max_by(|a, b| letters(a).cmp(&letters(b)).then_with(|| a.compare(b)));
+    widest.cloned()
+}
+
+fn letters(cell: &TableCell) -> usize {
+    match cell {
         TableCell::Real(_) | TableCell::RealChange(_) => cell.text().len(),
         TableCell::Bytes(_) => grouped_letters(cell) + 2,
         TableCell::Change { bytes, .. } => grouped_letters(cell) + 1 + usize::from(*bytes) * 2,
         _ => grouped_letters(cell),
-    };
-    let longer =
-        |a: &&TableCell, b: &&TableCell| letters(a).cmp(&letters(b)).then_with(|| a.compare(b));
-    numbers.max_by(longer).cloned()
+    }
 }
 
 /// The number of characters of a whole number with separators.

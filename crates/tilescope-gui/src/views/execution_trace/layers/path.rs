@@ -210,14 +210,15 @@ pub(super) fn lit(
     block: &IpuLaneLayout<'_>,
 ) -> Vec<(Rect, Vec<Rangef>)> {
     let lanes = layout.regions.lanes;
-    let parts = |sub_lane: u8| {
-        let own = |lane: &Option<PathLane>| lane.is_none_or(|of| of == (block.lanes.at, sub_lane));
-        let bars = path.bars.items.iter().zip(&path.lanes).filter(|(_, lane)| own(lane));
+    let mut groups = Vec::new();
+    for (index, sub_lane) in block.lanes.sub_lanes.iter().enumerate() {
         let mut lit: Vec<Rangef> = Vec::new();
-        for (item, _) in bars {
+        for (item, lane) in path.bars.items.iter().zip(&path.lanes) {
+            if lane.is_some_and(|lane| lane != (block.lanes.at, *sub_lane)) {
+                continue;
+            }
             let left = layout.x(item.range.start);
-            let right = layout.x(item.range.end);
-            let right = right.max(left + 1.0);
+            let right = layout.x(item.range.end).max(left + 1.0);
             if right <= lanes.left() || left >= lanes.right() {
                 continue;
             }
@@ -227,10 +228,9 @@ pub(super) fn lit(
                 None => lit.push(Rangef::new(left, right)),
             }
         }
-        lit
-    };
-    let groups = block.lanes.sub_lanes.iter().enumerate();
-    groups.map(|(index, group)| (lane_rect(layout, block, index), parts(*group))).collect()
+        groups.push((lane_rect(layout, block, index), lit));
+    }
+    groups
 }
 
 impl TracePainter<'_> {

@@ -255,24 +255,20 @@ impl AddressPanel {
         let height = side(layout.frame.height());
         let window = layout.window();
         let one = AxisRange::new(step.into(), u64::from(step) + 1);
-        let question = |answer: Versioned<Option<TileAddresses>>| {
-            move |(_, window, size, colours): &AddressImageKey| {
-                let palette = colours.palette();
-                let image = match answer.as_ref() {
-                    Some(shown) => raster(&shown.timeline, *window, *size, palette),
-                    None => egui::ColorImage::filled(*size, palette.lane),
-                };
-                AddressImage { window: *window, image: SplitImage::cut(image) }
-            }
-        };
         let key = (answer.version(), window, [side(layout.frame.width()), height], colours);
-        let asked = self.image.compute(ui.ctx(), context.workers, &key, question(answer.clone()));
+        let shared = answer.clone();
+        let asked = self.image.compute(ui.ctx(), context.workers, &key, move |key| {
+            address_image(shared.as_ref(), key)
+        });
         if let Some(shown) = asked.answer() {
             let texture = kept_texture(&mut self.texture, ui, shown);
             texture.paint(&ui.painter_at(layout.frame), layout.rect_of(shown.window));
         }
         let key = (answer.version(), AddressWindow { steps: one, ..window }, [1, height], colours);
-        let asked = self.column.compute(ui.ctx(), context.workers, &key, question(answer.clone()));
+        let shared = answer.clone();
+        let asked = self.column.compute(ui.ctx(), context.workers, &key, move |key| {
+            address_image(shared.as_ref(), key)
+        });
         if let Some(shown) = asked.answer() {
             let texture = kept_texture(&mut self.column_texture, ui, shown);
             let place = layout.rect_of(shown.window);
@@ -316,6 +312,18 @@ impl AddressPanel {
             self.addresses.move_to(addresses, up);
         }
     }
+}
+
+fn address_image(
+    shown: Option<&TileAddresses>,
+    (_, window, size, colours): &AddressImageKey,
+) -> AddressImage {
+    let palette = colours.palette();
+    let image = match shown {
+        Some(shown) => raster(&shown.timeline, *window, *size, palette),
+        None => egui::ColorImage::filled(*size, palette.lane),
+    };
+    AddressImage { window: *window, image: SplitImage::cut(image) }
 }
 
 /// A sentence about the data that a report lacks for this picture. Nothing is drawn without
