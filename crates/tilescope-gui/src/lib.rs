@@ -143,13 +143,18 @@ fn words(panic: &Box<dyn std::any::Any + Send>) -> String {
 /// The icon of the program: four tiles, one of them open.
 fn icon() -> egui::IconData {
     const SIDE: u32 = 64;
-    let inside = |at: u32| (6..28).contains(&at) || (36..58).contains(&at);
-    let hollow = |x: u32, y: u32| (40..54).contains(&x) && (40..54).contains(&y);
-    let pixel = |x: u32, y: u32| {
-        let painted = inside(x) && inside(y) && !hollow(x, y);
-        let [r, g, b, _] = theme::LIGHT.compute.to_array();
-        if painted { [r, g, b, 255] } else { [0; 4] }
-    };
-    let rgba = (0..SIDE * SIDE).flat_map(|i| pixel(i % SIDE, i / SIDE)).collect();
+    let [r, g, b, _] = theme::LIGHT.compute.to_array();
+    let mut rgba = Vec::new();
+    for y in 0..SIDE {
+        for x in 0..SIDE {
+            let is_hollow = (40..54).contains(&x) && (40..54).contains(&y);
+            let is_painted = is_inside_icon_tile(x) && is_inside_icon_tile(y) && !is_hollow;
+            rgba.extend(if is_painted { [r, g, b, 255] } else { [0; 4] });
+        }
+    }
     egui::IconData { rgba, width: SIDE, height: SIDE }
+}
+
+fn is_inside_icon_tile(at: u32) -> bool {
+    (6..28).contains(&at) || (36..58).contains(&at)
 }

@@ -50,8 +50,11 @@ impl OpenReport {
         let target = report.target()?;
         let outcome = report.outcome()?;
         let unmodelled = imported_model(&report)?.and_then(|model| model.unmodelled_words());
-        let notes = || report.sidecar_text(&notes_name(report.path()).to_string_lossy());
-        let notes_there = if is_remote(report.path()) { notes() } else { Ok(None) };
+        let notes_there = if is_remote(report.path()) {
+            report.sidecar_text(&notes_name(report.path()).to_string_lossy())
+        } else {
+            Ok(None)
+        };
         let notes_there = notes_there.map_err(|error| error.to_string());
         let report = Arc::new(report);
         Ok(Self { path, report, target, outcome, unmodelled, notes_there })

@@ -20,7 +20,8 @@ pub(crate) fn from_view_state<T: Serialize + DeserializeOwned + Default>(
     state: &ViewState,
 ) -> (T, Vec<String>) {
     let mut known = fields(&T::default());
-    let (mut view, mut strange) = (T::default(), Vec::new());
+    let mut view = T::default();
+    let mut strange = Vec::new();
     for (name, value) in state {
         let before = known.insert(name.clone(), value.clone());
         let whole = Value::Object(known.clone());

@@ -114,8 +114,9 @@ impl SoftwareRenderer {
         for corners in mesh.triangles() {
             // Indices come from tessellation. An index out of range loses a triangle, not the
             // frame.
-            let vertex = |index: u32| mesh.vertices.get(index as usize);
-            if let [Some(a), Some(b), Some(c)] = corners.map(vertex) {
+            if let [Some(a), Some(b), Some(c)] =
+                corners.map(|index| mesh.vertices.get(index as usize))
+            {
                 band.triangle([a, b, c], pixels_per_point, texture);
             }
         }

@@ -118,15 +118,19 @@ impl SvgWriter<'_> {
     }
 
     fn circle(&mut self, circle: &CircleShape) {
-        let (x, y, radius) = (number(circle.center.x), number(circle.center.y), circle.radius);
+        let x = number(circle.center.x);
+        let y = number(circle.center.y);
+        let radius = circle.radius;
         let paint = fill(circle.fill) + &outline(&stroke_of(circle.stroke));
         let _ =
             writeln!(self.body, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{}\"{paint}/>", number(radius));
     }
 
     fn ellipse(&mut self, ellipse: &EllipseShape) {
-        let (x, y) = (number(ellipse.center.x), number(ellipse.center.y));
-        let (across, down) = (number(ellipse.radius.x), number(ellipse.radius.y));
+        let x = number(ellipse.center.x);
+        let y = number(ellipse.center.y);
+        let across = number(ellipse.radius.x);
+        let down = number(ellipse.radius.y);
         let turn = rotate_attribute(ellipse.angle, ellipse.center);
         let paint = fill(ellipse.fill) + &outline(&stroke_of(ellipse.stroke)) + &turn;
         let _ = writeln!(
@@ -224,14 +228,16 @@ impl SvgWriter<'_> {
 
     fn run(&mut self, run: Option<SvgTextRun>, shape: &TextShape) {
         let Some(run) = run.filter(|run| !run.text.trim().is_empty()) else { return };
-        let ((font, colour), text) = (run.style, escaped(run.text.trim_end()));
+        let (font, colour) = run.style;
+        let text = escaped(run.text.trim_end());
         let spaces = run.text.chars().count() - run.text.trim_end().chars().count();
         let family = match &font.family {
             FontFamily::Monospace => " font-family=\"monospace\"",
             FontFamily::Proportional => "",
             FontFamily::Name(_) => " font-weight=\"600\"",
         };
-        let (x, y) = (number(run.left), number(run.baseline));
+        let x = number(run.left);
+        let y = number(run.baseline);
         let length = if spaces == 0 && text.chars().count() > 1 {
             format!(
                 " textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\"",
@@ -265,8 +271,9 @@ impl SvgWriter<'_> {
         // Antialiased edges would leave a seam between neighbours.
         self.body.push_str("<g shape-rendering=\"crispEdges\">\n");
         for corners in mesh.triangles().take(MAX_TRIANGLES) {
-            let vertex = |index: u32| mesh.vertices.get(index as usize);
-            if let [Some(a), Some(b), Some(c)] = corners.map(vertex) {
+            if let [Some(a), Some(b), Some(c)] =
+                corners.map(|index| mesh.vertices.get(index as usize))
+            {
                 let path = path_of([a.pos, b.pos, c.pos].into_iter(), true);
                 let colour = mean([a.color, b.color, c.color]);
                 self.path(&path, colour, &PathStroke::NONE);
@@ -300,7 +307,8 @@ struct SvgTextRun {
 
 /// The rectangle, part of the image and colour of a mesh that is an axis-aligned image.
 fn quad(mesh: &Mesh) -> Option<(Rect, Rect, Color32)> {
-    let (first, last) = (mesh.vertices.first()?, mesh.vertices.last()?);
+    let first = mesh.vertices.first()?;
+    let last = mesh.vertices.last()?;
     let corners = |at: fn(&egui::epaint::Vertex) -> Pos2| {
         mesh.vertices.iter().fold(Rect::NOTHING, |mut rect, vertex| {
             rect.extend_with(at(vertex));
@@ -308,7 +316,11 @@ fn quad(mesh: &Mesh) -> Option<(Rect, Rect, Color32)> {
         })
     };
     let even = mesh.vertices.len() == 4 && first.color == last.color;
-    even.then(|| (corners(|vertex| vertex.pos), corners(|vertex| vertex.uv), first.color))
+    if even {
+        Some((corners(|vertex| vertex.pos), corners(|vertex| vertex.uv), first.color))
+    } else {
+        None
+    }
 }
 
 /// The pixels of a part of a texture, with straight alpha.
@@ -316,8 +328,10 @@ fn cut(texture: &CpuTexture, uv: Rect, tint: Color32) -> Option<([u32; 2], Vec<u
     let [width, height] = texture.size();
     let column = |u: f32| ((u * width as f32).round() as usize).min(width);
     let row = |v: f32| ((v * height as f32).round() as usize).min(height);
-    let (left, right) = (column(uv.min.x), column(uv.max.x));
-    let (top, bottom) = (row(uv.min.y), row(uv.max.y));
+    let left = column(uv.min.x);
+    let right = column(uv.max.x);
+    let top = row(uv.min.y);
+    let bottom = row(uv.max.y);
     if right <= left || bottom <= top {
         return None;
     }
@@ -367,8 +381,10 @@ fn path_of(points: impl Iterator<Item = Pos2>, closed: bool) -> String {
 }
 
 fn place(rect: Rect) -> String {
-    let (x, y) = (number(rect.min.x), number(rect.min.y));
-    let (width, height) = (number(rect.width().max(0.0)), number(rect.height().max(0.0)));
+    let x = number(rect.min.x);
+    let y = number(rect.min.y);
+    let width = number(rect.width().max(0.0));
+    let height = number(rect.height().max(0.0));
     format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"")
 }
 

@@ -46,7 +46,8 @@ impl CpuTexture {
 
     /// The colour at a position given as fractions of the image's width and height.
     pub(super) fn sample(&self, u: f32, v: f32) -> GammaRgba {
-        let (x, y) = (u * self.width as f32, v * self.height as f32);
+        let x = u * self.width as f32;
+        let y = v * self.height as f32;
         match self.options.magnification {
             TextureFilter::Nearest => self.texel(x.floor() as i64, y.floor() as i64),
             // Texel centres are at halves: without the shift the image would be half a texel off.
@@ -56,9 +57,12 @@ impl CpuTexture {
 
     fn between(&self, x: f32, y: f32) -> GammaRgba {
         // A cast would round towards zero and mistake the texel before 0, which wraps, for texel 0.
-        let (left, top) = (x.floor(), y.floor());
-        let (right_share, lower_share) = (x - left, y - top);
-        let (left, top) = (left as i64, top as i64);
+        let left = x.floor();
+        let top = y.floor();
+        let right_share = x - left;
+        let lower_share = y - top;
+        let left = left as i64;
+        let top = top as i64;
         let upper = mix(self.texel(left, top), self.texel(left + 1, top), right_share);
         let lower = mix(self.texel(left, top + 1), self.texel(left + 1, top + 1), right_share);
         mix(upper, lower, lower_share)

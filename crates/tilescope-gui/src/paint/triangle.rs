@@ -39,7 +39,8 @@ struct TriangleEdge {
 
 impl TriangleEdge {
     fn between([ax, ay]: [i64; 2], [bx, by]: [i64; 2]) -> Self {
-        let (dx, dy) = (bx - ax, by - ay);
+        let dx = bx - ax;
+        let dy = by - ay;
         let scale = SUB_PIXELS as i64;
         let centre = scale / 2;
         // A pixel centre on an edge belongs to the triangle to the right of the edge, or below it.
@@ -77,7 +78,8 @@ impl AttributePlane {
     /// The plane through the values at three corners.
     fn through(corners: &[[f32; 2]; 3], doubled_area: f32, values: [f32; 3]) -> Self {
         let [[ax, ay], [bx, by], [cx, cy]] = *corners;
-        let (first, second) = (values[1] - values[0], values[2] - values[0]);
+        let first = values[1] - values[0];
+        let second = values[2] - values[0];
         let per_column = (first * (cy - ay) - second * (by - ay)) / doubled_area;
         let per_row = (second * (bx - ax) - first * (cx - ax)) / doubled_area;
         // Planes are sampled at pixel centres, half a pixel from the corner of pixel (0, 0).
@@ -93,14 +95,17 @@ impl AttributePlane {
 impl<'a> PixelRowBand<'a> {
     pub(super) fn new(pixels: &'a mut [[u8; 4]], width: usize, first_row: usize) -> Self {
         let rows = pixels.len() / width.max(1);
-        let (width, first_row, rows) = (width as i64, first_row as i64, rows as i64);
+        let width = width as i64;
+        let first_row = first_row as i64;
+        let rows = rows as i64;
         let clip = PixelClip { left: 0, right: width, top: first_row, bottom: first_row + rows };
         Self { pixels, width, first_row, rows, clip }
     }
 
     /// Restricts painting to `rect` (in pixels). Returns true if a part of the band is left.
     pub(super) fn clip_to(&mut self, rect: Rect) -> bool {
-        let (top, bottom) = (self.first_row, self.first_row + self.rows);
+        let top = self.first_row;
+        let bottom = self.first_row + self.rows;
         self.clip = PixelClip {
             // The casts saturate: egui's unlimited clip rectangle is infinite.
             left: (rect.left() as i64).clamp(0, self.width),
@@ -136,8 +141,10 @@ impl<'a> PixelRowBand<'a> {
     fn may_touch(&self, corners: &[[f32; 2]; 3]) -> bool {
         // Most triangles of a frame are in other bands; skip the setup of their edges.
         let [a, b, c] = corners;
-        let (top, bottom) = (a[1].min(b[1]).min(c[1]), a[1].max(b[1]).max(c[1]));
-        let (left, right) = (a[0].min(b[0]).min(c[0]), a[0].max(b[0]).max(c[0]));
+        let top = a[1].min(b[1]).min(c[1]);
+        let bottom = a[1].max(b[1]).max(c[1]);
+        let left = a[0].min(b[0]).min(c[0]);
+        let right = a[0].max(b[0]).max(c[0]);
         top < self.clip.bottom as f32
             && bottom > self.clip.top as f32
             && left < self.clip.right as f32
@@ -157,7 +164,8 @@ impl<'a> PixelRowBand<'a> {
         let bottom = self.clip.bottom.min(lowest.ceil() as i64);
         // In each row the three edges leave one range of columns, so no pixel is tested by itself.
         for y in top..bottom {
-            let (mut from, mut to) = (self.clip.left, self.clip.right);
+            let mut from = self.clip.left;
+            let mut to = self.clip.right;
             for edge in &edges {
                 edge.narrow(y, &mut from, &mut to);
             }

@@ -266,11 +266,13 @@ fn simulate_card_ui(
     let wanted = home.spec_filter().trim().to_lowercase();
     let is_listed = home.specs_are_listed();
     let specs = home.bundled_specs(ui.ctx(), context.workers);
-    let contains = |spec: &&BundledSpec| {
+    let mut found: Vec<&BundledSpec> = Vec::new();
+    for spec in specs {
         let BundledSpec { group, name, about } = spec;
-        [group, name, about].iter().any(|text| text.to_lowercase().contains(&wanted))
-    };
-    let found: Vec<&BundledSpec> = specs.iter().filter(contains).collect();
+        if [group, name, about].iter().any(|text| text.to_lowercase().contains(&wanted)) {
+            found.push(spec);
+        }
+    }
     for group in found.chunk_by(|a, b| a.group == b.group) {
         ui.add_space(spacing::M);
         if let Some(first) = group.first() {
@@ -459,17 +461,18 @@ fn age(unix_seconds: u64) -> String {
 }
 
 fn age_in_words(seconds: u64) -> String {
-    let counted = |count: u64, unit: &str| {
-        let plural = if count == 1 { "" } else { "s" };
-        format!("{count} {unit}{plural} ago")
-    };
     match seconds {
         0..60 => "just now".to_owned(),
-        60..3_600 => counted(seconds / 60, "minute"),
-        3_600..86_400 => counted(seconds / 3_600, "hour"),
-        86_400..5_184_000 => counted(seconds / 86_400, "day"),
-        _ => counted(seconds / 2_592_000, "month"),
+        60..3_600 => ago(seconds / 60, "minute"),
+        3_600..86_400 => ago(seconds / 3_600, "hour"),
+        86_400..5_184_000 => ago(seconds / 86_400, "day"),
+        _ => ago(seconds / 2_592_000, "month"),
     }
+}
+
+fn ago(count: u64, unit: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{plural} ago")
 }
 
 #[cfg(test)]

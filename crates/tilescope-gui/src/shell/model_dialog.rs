@@ -121,7 +121,7 @@ impl ModelDialog {
     pub(crate) fn take_newly_read(&mut self) -> Option<PathBuf> {
         let (is_read, was_told) = self.is_read;
         self.is_read.1 = is_read;
-        (is_read && !was_told).then(|| self.form.path().to_owned())
+        if is_read && !was_told { Some(self.form.path().to_owned()) } else { None }
     }
 }
 
@@ -337,9 +337,10 @@ impl SpecSaving {
             let path = PathBuf::from(self.typed.trim());
             let exists = self.exists.compute(ui.ctx(), around.workers, &path, |path| path.exists());
             let exists = exists.fresh_only().answer().is_some_and(|exists| **exists);
-            let (word, hint) = match exists {
-                true => ("Replace", "There is such a file"),
-                false => ("Save", "Write the spec"),
+            let (word, hint) = if exists {
+                ("Replace", "There is such a file")
+            } else {
+                ("Save", "Write the spec")
             };
             let is_named = !self.typed.trim().is_empty();
             let save = ui.add_enabled(is_named, Button::new(word)).on_hover_text(hint);

@@ -139,7 +139,7 @@ fn page_picture(
     crate::theme::install(&context);
     context.set_theme(Theme::Light);
     let mut painter = SoftwareRenderer::default();
-    let mut frame = |time: f64, height: f32| {
+    let mut run_frame = |time: f64, height: f32| {
         let input = RawInput {
             screen_rect: Some(Rect::from_min_size(Pos2::ZERO, vec2(width, height))),
             max_texture_side: Some(MAX_SIDE.into()),
@@ -158,12 +158,13 @@ fn page_picture(
         (output, end + f32::from(PAGE_MARGIN))
     };
     // The first frame determines the height of the picture.
-    let (_, height) = frame(0.0, MAX_SIDE.into());
+    let (_, height) = run_frame(0.0, MAX_SIDE.into());
     if height > MAX_SIDE.into() {
         return Err(GuiError::PictureHeight);
     }
-    let (output, _) = frame(1.0, height.ceil());
-    let (ground, density) = (context.global_style().visuals.panel_fill, output.pixels_per_point);
+    let (output, _) = run_frame(1.0, height.ceil());
+    let ground = context.global_style().visuals.panel_fill;
+    let density = output.pixels_per_point;
     let size = [width, height].map(whole_pixels);
     match format {
         PictureFormat::Png => {
@@ -224,7 +225,8 @@ fn run_until_idle<T>(
 ) -> T {
     let pixels = Vec2::new(width as f32, height as f32);
     let mut painter = SoftwareRenderer::default();
-    let (mut calm, mut frame) = (0, 0);
+    let mut calm = 0;
+    let mut frame = 0;
     loop {
         let points = pixels / context.zoom_factor();
         let input = RawInput {
@@ -278,7 +280,8 @@ mod tests {
             let height = svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next());
             Ok::<u32, GuiError>(height.and_then(|of| of.parse().ok()).expect("a height"))
         };
-        let (few, more) = (height(10).expect("drawn"), height(500).expect("drawn"));
+        let few = height(10).expect("drawn");
+        let more = height(500).expect("drawn");
         assert_eq!(more - few, 490 * 22);
         assert!(matches!(height(1000), Err(GuiError::PictureHeight)));
     }

@@ -10,6 +10,7 @@ use crate::model::preferences::{MAX_RECENT, UserPreferences};
 use crate::widgets::background_task::BackgroundTask;
 use egui::Context;
 use serde_json::{Map, Value};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -131,9 +132,9 @@ impl PreferencesFile {
             self.last_synced = prefs.clone();
             return None;
         };
-        let (known, mine) = (self.last_synced.clone(), prefs.clone());
-        let work = move || write(&path, &known, &mine);
-        match BackgroundTask::start("preferences", context, work) {
+        let known = self.last_synced.clone();
+        let mine = prefs.clone();
+        match BackgroundTask::start("preferences", context, move || write(&path, &known, &mine)) {
             Ok(written) => self.writing = Some((prefs.clone(), written)),
             Err(error) => return self.give_up(&error.to_string()),
         }
@@ -217,12 +218,15 @@ fn lock(path: &Path) -> Option<File> {
 }
 
 fn directory() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let base = set("XDG_CONFIG_HOME")
+    let base = nonempty_variable("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
-        .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".config")))?;
+        .or_else(|| nonempty_variable("HOME").map(|home| PathBuf::from(home).join(".config")))?;
     Some(base.join("tilescope"))
+}
+
+fn nonempty_variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 #[cfg(test)]
@@ -294,7 +298,8 @@ mod tests {
         let path = directory.path().join("preferences.json");
         let (mut first, mut one, _) = PreferencesFile::open_file(path.clone());
         let (mut second, mut two, _) = PreferencesFile::open_file(path.clone());
-        let (a, b) = (Path::new("a"), Path::new("b"));
+        let a = Path::new("a");
+        let b = Path::new("b");
         one.theme = ThemeChoice::Dark;
         one.remember(a);
         one.remember_comparison(a, b);

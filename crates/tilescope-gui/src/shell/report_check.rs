@@ -41,7 +41,8 @@ enum CheckState {
 impl ReportCheck {
     /// A check that starts after the first view is painted.
     pub(crate) fn new(opened: OpenReport) -> Self {
-        let (state, cancelled) = (CheckState::Waiting, Arc::default());
+        let state = CheckState::Waiting;
+        let cancelled = Arc::default();
         Self { opened, state, cancelled, shows_details: false }
     }
 
@@ -49,7 +50,8 @@ impl ReportCheck {
     fn update(&mut self, context: &Context, workers: &BackgroundWorkers) {
         match &self.state {
             CheckState::Waiting if !workers.busy() => {
-                let (report, cancelled) = (self.opened.report.clone(), self.cancelled.clone());
+                let report = self.opened.report.clone();
+                let cancelled = self.cancelled.clone();
                 // A separate thread: the check must not delay queries of views.
                 let task = BackgroundTask::start("check", context, move || {
                     report.verify_apart(&cancelled)
@@ -104,10 +106,7 @@ fn broken_report_ui(ui: &mut Ui, at: usize, check: &mut ReportCheck) {
         several => format!("{several} findings"),
     };
     let told = check.broken().iter().any(|found| found.law == "content_is_as_written");
-    let problem = match told {
-        true => "is not as it was written",
-        false => "contradicts itself",
-    };
+    let problem = if told { "is not as it was written" } else { "contradicts itself" };
     let rest = format!("{problem} ({findings}): its figures may be wrong.");
     let words = format!("{} {rest}", check.opened.name());
     Panel::top(format!("broken report {at}")).resizable(false).frame(frame).show(ui, |ui| {

@@ -186,7 +186,9 @@ impl ReportChooser {
             if self.purpose == ChooserPurpose::Series {
                 let hint = "Show the reports in the folder that is listed, and up to two below it";
                 let clicked = ui.button("Show this folder").on_hover_text(hint).clicked();
-                taken = taken.take().or(clicked.then(|| self.input.directory()));
+                if clicked && taken.is_none() {
+                    taken = Some(self.input.directory());
+                }
             } else {
                 taken = taken.take().or(self.system_dialog_ui(ui));
             }
@@ -220,9 +222,10 @@ impl ReportChooser {
     /// The path that a choice stands for: the report's parent directory, if a directory is chosen.
     fn meant(&self, taken: PathBuf) -> PathBuf {
         let is_report = taken.is_file() || holds_report(&taken);
-        match self.purpose == ChooserPurpose::Series && is_report {
-            true => self.input.directory(),
-            false => taken,
+        if self.purpose == ChooserPurpose::Series && is_report {
+            self.input.directory()
+        } else {
+            taken
         }
     }
 
@@ -232,14 +235,14 @@ impl ReportChooser {
         let is_open = matches!(self.system_dialog, Some(Ok(_)));
         let button = ui.add_enabled(!is_open, Button::new("System dialog…"));
         if button.on_hover_text(hint).clicked() {
-            let (title, ends) = (self.purpose.title(), self.purpose.listed().extensions());
+            let title = self.purpose.title();
+            let ends = self.purpose.listed().extensions();
             // The dialog may block if no portal runs, so it gets a thread and the list stays
             // usable.
-            let choose = move || {
+            let started = BackgroundTask::start("dialog", ui.ctx(), move || {
                 let dialog = rfd::FileDialog::new().set_title(title);
                 dialog.add_filter("Files", ends).pick_file().map(report_of_file)
-            };
-            let started = BackgroundTask::start("dialog", ui.ctx(), choose);
+            });
             self.system_dialog = Some(started.map_err(|error| error.to_string()));
         }
         match self.system_dialog.as_ref()? {
@@ -317,21 +320,21 @@ fn report_of_file(file: PathBuf) -> PathBuf {
 fn known(session: &AppSession, listed: ListedFiles) -> Vec<KnownReports> {
     let own = session.page().map(|page| page.opened().absolute_path());
     let mut seen: Vec<PathBuf> = own.into_iter().collect();
-    let mut fresh = |heading, paths: Vec<PathBuf>| {
-        let mut found = Vec::new();
+    let open = session.workspace().pages().map(|page| page.opened().absolute_path()).collect();
+    let recent = session.prefs().recent.iter().map(|recent| recent.path.clone()).collect();
+    let demos = session.home().sample_reports().iter().map(|demo| demo.path.clone()).collect();
+    let mut groups: Vec<KnownReports> = Vec::new();
+    let all: [(&str, Vec<PathBuf>); 3] =
+        [("Open", open), ("Recent", recent), ("Demo reports", demos)];
+    for (heading, paths) in all {
+        let mut fresh = Vec::new();
         for path in paths {
             if !seen.contains(&path) && listed.contains(&path) {
                 seen.push(path.clone());
-                found.push(path);
+                fresh.push(path);
             }
         }
-        KnownReports { heading, paths: found }
-    };
-    let pages = session.workspace().pages();
-    let open = fresh("Open", pages.map(|page| page.opened().absolute_path()).collect());
-    let recent = session.prefs().recent.iter().map(|recent| recent.path.clone()).collect();
-    let recent = fresh("Recent", recent);
-    let demos = session.home().sample_reports().iter().map(|demo| demo.path.clone()).collect();
-    let demos = fresh("Demo reports", demos);
-    vec![open, recent, demos]
+        groups.push(KnownReports { heading, paths: fresh });
+    }
+    groups
 }

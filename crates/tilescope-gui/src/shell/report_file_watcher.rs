@@ -41,16 +41,17 @@ impl FileEventCounter {
     fn new(path: &Path, context: &Context) -> Option<Self> {
         let name = path.file_name()?.to_owned();
         let count = Arc::new(AtomicU64::new(0));
-        let (counted, context) = (count.clone(), context.clone());
-        let tell = move |event: notify::Result<Event>| {
+        let counted = count.clone();
+        let context = context.clone();
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             // Lost events may have concerned the file.
             if event.map_or(true, |event| changes(&event, &name)) {
                 // The count orders no other memory.
                 counted.fetch_add(1, Ordering::Relaxed);
                 context.request_repaint();
             }
-        };
-        let mut watcher = notify::recommended_watcher(tell).ok()?;
+        })
+        .ok()?;
         // The directory is watched: a new report takes the name of the old one, and a watch on the
         // file would stay with the old one.
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -118,7 +119,8 @@ impl ReportFileWatcher {
             return None;
         }
         let turn = self.since.elapsed().as_secs() / PERIOD.as_secs();
-        let (path, key) = (self.path.clone(), (turn, count.unwrap_or(0)));
+        let path = self.path.clone();
+        let key = (turn, count.unwrap_or(0));
         let asked = self.stamp.compute(context, &self.workers, &key, move |_| stamp(&path));
         let QueryState::Fresh(stamp) = asked else {
             context.request_repaint_after(PERIOD);

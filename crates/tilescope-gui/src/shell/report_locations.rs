@@ -1,6 +1,7 @@
 //! The locations of reports and related files: samples, simulated reports, notes.
 
 use crate::model::navigation::notes_name;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tilescope_report::REPORT_FILE;
 use tilescope_report::remote::{absolute_path, is_remote};
@@ -49,13 +50,16 @@ pub(crate) fn simulated_reports() -> PathBuf {
 /// The program's directory below the user's data directory, or below the temporary directory if
 /// there is none.
 fn data_directory() -> PathBuf {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let base = set("XDG_DATA_HOME")
+    let base = nonempty_variable("XDG_DATA_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
-        .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/share")))
+        .or_else(|| nonempty_variable("HOME").map(|home| PathBuf::from(home).join(".local/share")))
         .unwrap_or_else(std::env::temp_dir);
     base.join("tilescope")
+}
+
+fn nonempty_variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// The candidate paths for the notes of a report, the preferred one first: beside the report if it

@@ -58,7 +58,8 @@ fn command(question: &SearchQuestion) -> Result<Command, ChildProgramError> {
         }
         SearchQuestion::Search { form, spec } => {
             let place = &spec.place;
-            let (file, results) = (place.with_extension("toml"), place.with_extension("db"));
+            let file = place.with_extension("toml");
+            let results = place.with_extension("db");
             let directory = place.parent().unwrap_or(Path::new(""));
             std::fs::create_dir_all(directory)
                 .map_err(|error| ChildProgramError::spec(error, &file))?;
@@ -86,14 +87,14 @@ fn run(
     let mut child = command.spawn().map_err(ChildProgramError::SimulationProcess)?;
     // Closed when this function ends, also if the window is killed.
     let _held = child.stdin.take();
-    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let output = child.stdout.take();
+    let errors = child.stderr.take();
     let ended = std::thread::scope(|scope| {
         let output = scope.spawn(move || read_answer(output));
         let errors = scope.spawn(move || told(errors, kind, progress));
         let status = wait_or_kill(&mut child, cancelled)?;
-        let lost = |_| io::Error::other("reading the answer failed");
-        let output = output.join().map_err(lost)??;
-        let words = errors.join().map_err(lost)?;
+        let output = output.join().map_err(lost_answer)??;
+        let words = errors.join().map_err(lost_answer)?;
         let failed = match (status.success(), words) {
             (true, _) => None,
             (false, words) if words.is_empty() => Some(format!("The search ended with {status}.")),
@@ -102,6 +103,10 @@ fn run(
         Ok((output, failed))
     });
     ended.map_err(ChildProgramError::Question)
+}
+
+fn lost_answer(_: Box<dyn std::any::Any + Send>) -> io::Error {
+    io::Error::other("reading the answer failed")
 }
 
 /// Forwards intermediate results while the child runs. Returns the other lines of its stderr.

@@ -214,8 +214,10 @@ struct ChildAnswer {
 impl ChildAnswer {
     /// The problem of a spec for which the child gave no answer.
     fn refusal(&self, file: &Path) -> Option<SpecProblem> {
-        let said = || problem(&String::from_utf8_lossy(&self.errors), file);
-        (!self.status.success()).then(said)
+        if self.status.success() {
+            return None;
+        }
+        Some(problem(&String::from_utf8_lossy(&self.errors), file))
     }
 
     /// The problem of a spec that is not the one in the panel, if the child names its file.
@@ -248,18 +250,22 @@ impl ChildAnswer {
 fn answer(mut question: Command, cancelled: &Cancelled) -> Result<ChildAnswer, ChildProgramError> {
     question.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = question.spawn().map_err(ChildProgramError::Question)?;
-    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let output = child.stdout.take();
+    let errors = child.stderr.take();
     // Both pipes are read while the child runs, because it waits if one is full.
     let answer = std::thread::scope(|scope| {
         let output = scope.spawn(move || read_answer(output));
         let errors = scope.spawn(move || read_answer(errors));
         let status = wait_or_kill(&mut child, cancelled)?;
-        let read = |thread: std::thread::ScopedJoinHandle<'_, io::Result<Vec<u8>>>| {
-            thread.join().unwrap_or_else(|_| Err(io::Error::other("reading the answer failed")))
-        };
-        Ok(ChildAnswer { status, output: read(output)?, errors: read(errors)? })
+        Ok(ChildAnswer { status, output: join_reader(output)?, errors: join_reader(errors)? })
     });
     answer.map_err(ChildProgramError::Question)
+}
+
+fn join_reader(
+    thread: std::thread::ScopedJoinHandle<'_, io::Result<Vec<u8>>>,
+) -> io::Result<Vec<u8>> {
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("reading the answer failed")))
 }
 
 /// Writes a spec to a file.

@@ -156,9 +156,10 @@ pub(crate) fn progress_ui(context: &Context, session: &AppSession, commands: &Co
                 ui.horizontal(|ui| {
                     ui.spinner();
                     let path = path.unwrap_or_default();
-                    ui.label(match step.is_empty() {
-                        true => format!("Opening {path}"),
-                        false => format!("Opening {path}: {step}"),
+                    ui.label(if step.is_empty() {
+                        format!("Opening {path}")
+                    } else {
+                        format!("Opening {path}: {step}")
                     });
                     if ui.button("Cancel").clicked() {
                         commands.push(AppCommand::CancelOpening);

@@ -252,7 +252,8 @@ pub(crate) fn mix(from: Color32, to: Color32, share: f32) -> Color32 {
 
 /// The contrast of two colours, 1 to 21, as defined by the Web Content Accessibility Guidelines.
 pub(crate) fn contrast(a: Color32, b: Color32) -> f32 {
-    let (a, b) = (luminance(a), luminance(b));
+    let a = luminance(a);
+    let b = luminance(b);
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
@@ -394,7 +395,8 @@ mod tests {
 
     #[test]
     fn mixing_ends_at_both_colours() {
-        let (a, b) = (rgb(0x102030), rgb(0xf0e0d0));
+        let a = rgb(0x102030);
+        let b = rgb(0xf0e0d0);
         assert_eq!((mix(a, b, 0.0), mix(a, b, 1.0)), (a, b));
     }
 }

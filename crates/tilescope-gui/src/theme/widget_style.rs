@@ -20,7 +20,6 @@ fn style(theme: Theme) -> Style {
     let scheme = ColourScheme { dark: theme == Theme::Dark, colour_blind_safe: false };
     let palette = scheme.palette();
     let mut style = Style { visuals: visuals(theme, palette), ..Style::default() };
-    let proportional = |size| FontId::new(size, FontFamily::Proportional);
     style.text_styles = [
         (TextStyle::Small, proportional(text_size::CAPTION)),
         (TextStyle::Body, proportional(text_size::BODY)),
@@ -42,6 +41,10 @@ fn style(theme: Theme) -> Style {
     style.interaction.tooltip_delay = 0.35;
     style.interaction.selectable_labels = false;
     style
+}
+
+fn proportional(size: f32) -> FontId {
+    FontId::new(size, FontFamily::Proportional)
 }
 
 fn visuals(theme: Theme, palette: &ThemePalette) -> Visuals {

@@ -150,8 +150,7 @@ impl SearchPanel {
 
     fn ask_catalogue(&mut self, ui: &Ui, context: &ViewContext<'_>) -> QueryState<SearchCatalogue> {
         let report = context.opened.report.clone();
-        let read = move |(): &()| SearchCatalogue::read(&report);
-        self.catalogue.ask(ui.ctx(), context.workers, &(), read)
+        self.catalogue.ask(ui.ctx(), context.workers, &(), move |()| SearchCatalogue::read(&report))
     }
 
     /// The results so far; `None` if the query is invalid.
@@ -285,8 +284,8 @@ fn compute_statistics(
     key: &SearchStatisticsKey,
 ) -> Result<SearchStatistics, ReportError> {
     let figures = values(report, query, found, key.source, key.amount)?;
-    let of_source = |hit: &&CatalogueItem| hit.thing.source() == key.source;
-    let things: Vec<CatalogueItem> = found.hits.iter().filter(of_source).cloned().collect();
+    let things: Vec<CatalogueItem> =
+        found.hits.iter().filter(|hit| hit.thing.source() == key.source).cloned().collect();
     let tiles = spread(report, &catalogue.runs, &things)?;
     Ok(SearchStatistics { statistics: figures.statistics(), bars: figures.bars(), tiles })
 }
@@ -345,8 +344,13 @@ fn hit_ui(ui: &mut Ui, hit: &CatalogueItem, chosen: bool) -> Response {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::click());
     let words = format!("{} {}", hit.kind, hit.name);
     response.widget_info(|| WidgetInfo::selected(Role::ListItem, true, chosen, &words));
-    let ground =
-        if chosen { Some(palette.chosen) } else { response.hovered().then_some(palette.hover) };
+    let ground = if chosen {
+        Some(palette.chosen)
+    } else if response.hovered() {
+        Some(palette.hover)
+    } else {
+        None
+    };
     if let Some(ground) = ground {
         ui.painter().rect_filled(rect, CornerRadius::same(4), ground);
     }
@@ -423,8 +427,8 @@ pub(crate) fn statistics_ui(ui: &mut Ui, statistics: &ValueStatistics, bytes: bo
 /// The distribution over tiles: a strip of all tiles, and its figures.
 fn spread_ui(ui: &mut Ui, tiles: &[u64]) {
     let palette = ThemePalette::for_ui(ui);
-    let (max, used) =
-        (tiles.iter().copied().max().unwrap_or(0), tiles.iter().filter(|of| **of > 0));
+    let max = tiles.iter().copied().max().unwrap_or(0);
+    let used = tiles.iter().filter(|of| **of > 0);
     if max == 0 {
         return;
     }

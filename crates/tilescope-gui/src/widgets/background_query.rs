@@ -359,9 +359,11 @@ where
         question: impl FnOnce(&K, &Arc<AtomicBool>) -> Result<T, E> + Send + 'static,
     ) {
         let (sender, receiver) = channel();
-        let (context, job) = (context.clone(), workers.start());
+        let context = context.clone();
+        let job = workers.start();
         let cancelled = Arc::new(AtomicBool::new(false));
-        let (asked, flag) = (key.clone(), cancelled.clone());
+        let asked = key.clone();
+        let flag = cancelled.clone();
         self.pending = Some(PendingQuery { key, since: Instant::now(), receiver, cancelled });
         in_background(move || {
             // A panic inside rayon would take down the whole app.
@@ -410,7 +412,8 @@ mod tests {
 
     impl Asking {
         fn new() -> Self {
-            let (context, workers) = (egui::Context::default(), BackgroundWorkers::default());
+            let context = egui::Context::default();
+            let workers = BackgroundWorkers::default();
             Self { context, workers, query: BackgroundQuery::default() }
         }
 

@@ -73,19 +73,20 @@ pub(crate) fn with_difference(
     (font, colour): (FontId, Color32),
     width: f32,
 ) -> Option<String> {
-    let wide = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), colour).size().x;
-    if wide(text) <= width {
+    let measure =
+        |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), colour).size().x;
+    if measure(text) <= width {
         return None;
     }
     let tail: String = text.chars().skip(difference(text, others)).collect();
-    let room = width - wide(&tail) - wide("…");
+    let room = width - measure(&tail) - measure("…");
     if tail.is_empty() || room < 0.0 {
         return without_middle(painter, text, font, colour, width);
     }
     let mut head = String::new();
     for letter in text.chars() {
         head.push(letter);
-        if wide(&head) > room {
+        if measure(&head) > room {
             head.pop();
             break;
         }
@@ -96,8 +97,11 @@ pub(crate) fn with_difference(
 /// The number of characters that a text shares with the most similar of the others, up to the end
 /// of a part of its name.
 fn difference(text: &str, others: &[&str]) -> usize {
-    let shared = |other: &&str| text.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
-    let most = others.iter().filter(|other| **other != text).map(shared).max().unwrap_or(0);
+    let mut most = 0;
+    for other in others.iter().filter(|other| **other != text) {
+        let shared = text.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+        most = most.max(shared);
+    }
     let parts = text.chars().take(most).collect::<Vec<char>>();
     let ends = parts.iter().rposition(|letter| !letter.is_alphanumeric());
     ends.unwrap_or(0)

@@ -77,7 +77,8 @@ struct FloorPlanLayout {
 impl FloorPlanLayout {
     /// The layout whose number of chips per row makes them largest.
     fn of(plan: ChipFloorPlan, rect: Rect) -> Self {
-        let (columns, rows) = (plan.columns_per_ipu().max(1) as f32, plan.rows as f32);
+        let columns = plan.columns_per_ipu().max(1) as f32;
+        let rows = plan.rows as f32;
         let chips = plan.ipus as usize;
         let size = |per_row: usize| {
             let lines = chips.div_ceil(per_row) as f32;
@@ -102,7 +103,8 @@ impl FloorPlanLayout {
 
     fn chip(&self, ipu: IpuId) -> Rect {
         let ipu = ipu.index();
-        let (column, line) = ((ipu % self.per_row) as f32, (ipu / self.per_row) as f32);
+        let column = (ipu % self.per_row) as f32;
+        let line = (ipu / self.per_row) as f32;
         let corner = self.rect.min
             + vec2(column * (self.chip.x + GAP), line * (self.chip.y + GAP + NAME) + NAME);
         Rect::from_min_size(corner, self.chip)
@@ -127,7 +129,10 @@ impl FloorPlanLayout {
             let inside = chip.contains(at) && share.x < 1.0 && share.y < 1.0;
             let column = (share.x * columns as f32) as usize;
             let row = (share.y * self.plan.rows as f32) as usize;
-            inside.then(|| self.plan.tile_at(ipu.index() * (columns + 1) + column, row)).flatten()
+            if !inside {
+                return None;
+            }
+            self.plan.tile_at(ipu.index() * (columns + 1) + column, row)
         })
     }
 }
@@ -154,9 +159,11 @@ impl FloorPlanDescription {
                 let (Some(low), Some(high)) = (tiles.iter().min(), tiles.iter().max()) else {
                     continue;
                 };
-                let (low, high) = (grouped((*low).into()), grouped((*high).into()));
+                let low = grouped((*low).into());
+                let high = grouped((*high).into());
                 let name = format!("IPU {ipu}, tiles {low} - {high}");
-                let (sum, most) = (values().sum(), values().max().unwrap_or(0));
+                let sum = values().sum();
+                let most = values().max().unwrap_or(0);
                 let value =
                     format!("{} in all, at most {}", shown.unit.exact(sum), shown.unit.exact(most));
                 parts.push((ipu, apart.then_some(part), name, value));
@@ -213,10 +220,14 @@ impl FloorPlanWidget {
             tile_ui(&response, target, shown, tile);
         }
         let by_key = arrows(ui, &response, plan, chosen.last());
-        let clicked = response.clicked().then(|| response.interact_pointer_pos()).flatten();
         let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
-        let clicked = clicked.and_then(|at| places.tile_at(at));
-        clicked.map(|tile| TileClick { tile, add }).or(by_key)
+        if response.clicked()
+            && let Some(at) = response.interact_pointer_pos()
+            && let Some(tile) = places.tile_at(at)
+        {
+            return Some(TileClick { tile, add });
+        }
+        by_key
     }
 
     /// The nodes for screen readers. The counts cover all tiles and are made once per map.
@@ -243,8 +254,9 @@ impl FloorPlanWidget {
                 ),
                 None => chip,
             };
-            let told = || (name.clone(), value.clone());
-            node_ui(ui, response.id.with((ipu, column)), rect, Role::Cell, told);
+            node_ui(ui, response.id.with((ipu, column)), rect, Role::Cell, || {
+                (name.clone(), value.clone())
+            });
         }
     }
 
@@ -256,10 +268,8 @@ impl FloorPlanWidget {
         palette: &ThemePalette,
     ) {
         let key = (shown.generation, shown.scale, ColourScheme::of(ui));
-        let known = |(drawn, owner, _): &(FloorPlanTextureKey, TextureOwner, _)| {
-            *drawn == key && owner.is(ui.ctx())
-        };
-        if self.chips.as_ref().is_some_and(known) {
+        if self.chips.as_ref().is_some_and(|(drawn, owner, _)| *drawn == key && owner.is(ui.ctx()))
+        {
             return;
         }
         let options = TextureOptions {
@@ -267,11 +277,11 @@ impl FloorPlanWidget {
             // Enlarged, a tile is a sharp square; reduced, tiles are averaged instead of left out.
             ..TextureOptions::LINEAR
         };
-        let chip = |ipu: IpuId| {
+        let mut chips = Vec::new();
+        for ipu in (0..plan.ipus).map(IpuId) {
             let image = image(plan, ipu, shown, palette);
-            ui.ctx().load_texture("floor plan", image, options)
-        };
-        let chips = (0..plan.ipus).map(IpuId).map(chip).collect();
+            chips.push(ui.ctx().load_texture("floor plan", image, options));
+        }
         self.chips = Some((key, TextureOwner::of(ui.ctx()), chips));
     }
 }
@@ -287,10 +297,10 @@ fn arrows(
         return None;
     }
     let (right, down, add) = ui.input(|input| {
-        let pressed = |key| i64::from(input.key_pressed(key));
+        let count_presses = |key| i64::from(input.key_pressed(key));
         (
-            pressed(Key::ArrowRight) - pressed(Key::ArrowLeft),
-            pressed(Key::ArrowDown) - pressed(Key::ArrowUp),
+            count_presses(Key::ArrowRight) - count_presses(Key::ArrowLeft),
+            count_presses(Key::ArrowDown) - count_presses(Key::ArrowUp),
             input.modifiers.shift,
         )
     });
@@ -312,13 +322,19 @@ fn image(
     shown: FloorPlanValues<'_>,
     palette: &ThemePalette,
 ) -> ColorImage {
-    let (columns, rows) = (plan.columns_per_ipu(), plan.rows as usize);
+    let columns = plan.columns_per_ipu();
+    let rows = plan.rows as usize;
     let first = ipu.index() * (columns + 1);
-    let pixel = |place: usize| match plan.tile_at(first + place % columns, place / columns) {
-        Some(tile) => shown.colour(palette, tile),
-        None => palette.page,
-    };
-    ColorImage::new([columns, rows], (0..columns * rows).map(pixel).collect())
+    let mut pixels = Vec::new();
+    for row in 0..rows {
+        for column in 0..columns {
+            pixels.push(match plan.tile_at(first + column, row) {
+                Some(tile) => shown.colour(palette, tile),
+                None => palette.page,
+            });
+        }
+    }
+    ColorImage::new([columns, rows], pixels)
 }
 
 fn tile_ui(response: &Response, target: &Target, shown: FloorPlanValues<'_>, tile: TileId) {

@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn a_joined_scale_spans_both() {
-        let (few, many) = (HeatScale::of(&[3, 9], false), HeatScale::of(&[5, 70], false));
+        let few = HeatScale::of(&[3, 9], false);
+        let many = HeatScale::of(&[5, 70], false);
         let none = HeatScale::of(&[0], false);
         assert_eq!(few.joined(many), HeatScale::of(&[3, 70], false));
         assert_eq!(few.joined(many), many.joined(few));

@@ -54,8 +54,13 @@ pub(crate) fn menu_entry_ui(
     let (rect, response) = ui.allocate_exact_size(size, Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::Button, ui.is_enabled(), chosen, text));
     let palette = ThemePalette::for_ui(ui);
-    let ground =
-        if chosen { Some(palette.chosen) } else { response.hovered().then_some(palette.hover) };
+    let ground = if chosen {
+        Some(palette.chosen)
+    } else if response.hovered() {
+        Some(palette.hover)
+    } else {
+        None
+    };
     if let Some(colour) = ground {
         ui.painter().rect_filled(rect, CornerRadius::same(6), colour);
     }
@@ -119,8 +124,8 @@ pub(crate) fn neighbour(response: &Response, place: usize, count: usize) -> Opti
     if !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let pressed = |key| response.ctx.input(|input| input.key_pressed(key));
-    match (pressed(Key::ArrowUp), pressed(Key::ArrowDown)) {
+    let is_pressed = |key| response.ctx.input(|input| input.key_pressed(key));
+    match (is_pressed(Key::ArrowUp), is_pressed(Key::ArrowDown)) {
         (true, false) => place.checked_sub(1),
         (false, true) => Some(place + 1).filter(|next| *next < count),
         _ => None,
@@ -357,12 +362,11 @@ pub(crate) fn node_ui(
         node.set_role(role);
         node.set_label(name);
         node.set_value(value);
-        let edge = |value: f32| f64::from(value);
         node.set_bounds(egui::accesskit::Rect {
-            x0: edge(rect.left()),
-            y0: edge(rect.top()),
-            x1: edge(rect.right()),
-            y1: edge(rect.bottom()),
+            x0: f64::from(rect.left()),
+            y0: f64::from(rect.top()),
+            x1: f64::from(rect.right()),
+            y1: f64::from(rect.bottom()),
         });
     });
 }

@@ -70,7 +70,7 @@ pub(crate) fn overview_ui(
     if let Some(moved) = keys(ui, &response, axis, limits) {
         return Some(moved);
     }
-    let near = |x: f32| {
+    let pick_handle = |x: f32| {
         let pick = if (x - left).abs() <= REACH && (x - left).abs() <= (x - right).abs() {
             OverviewDrag::Left
         } else if (x - right).abs() <= REACH {
@@ -87,30 +87,30 @@ pub(crate) fn overview_ui(
         }
     };
     if let Some(at) = response.hover_pos() {
-        let cursor = match grip.unwrap_or(near(at.x)) {
+        let cursor = match grip.unwrap_or(pick_handle(at.x)) {
             OverviewDrag::Left | OverviewDrag::Right => CursorIcon::ResizeHorizontal,
             OverviewDrag::Window => CursorIcon::Grab,
         };
         ui.ctx().set_cursor_icon(cursor);
     }
     let pointer = response.interact_pointer_pos()?;
-    let position = |x: f32| whole.position_from_x(x - rect.left()).max(0) as u64;
+    let to_position = |x: f32| whole.position_from_x(x - rect.left()).max(0) as u64;
     if response.drag_started() || (grip.is_none() && response.dragged()) {
-        *grip = Some(near(pointer.x - response.drag_delta().x));
+        *grip = Some(pick_handle(pointer.x - response.drag_delta().x));
     }
     let moved = match *grip {
         Some(OverviewDrag::Left) if response.dragged() => {
-            AxisRange::new(position(pointer.x).min(window.end.saturating_sub(1)), window.end)
+            AxisRange::new(to_position(pointer.x).min(window.end.saturating_sub(1)), window.end)
         }
         Some(OverviewDrag::Right) if response.dragged() => {
-            AxisRange::new(window.start, position(pointer.x).max(window.start + 1))
+            AxisRange::new(window.start, to_position(pointer.x).max(window.start + 1))
         }
         Some(OverviewDrag::Window) if response.dragged() => {
             let distance = f64::from(response.drag_delta().x) * whole.scale();
             return Some(axis.panned(-(distance / axis.scale()) as f32).clamped_to(limits));
         }
         _ if response.clicked() => {
-            let middle = axis.x_from_position(position(pointer.x)) - limits.width / 2.0;
+            let middle = axis.x_from_position(to_position(pointer.x)) - limits.width / 2.0;
             return Some(axis.panned(-middle).clamped_to(limits));
         }
         _ => {
@@ -133,10 +133,10 @@ fn keys(
         return None;
     }
     let (right, up) = ui.input(|input| {
-        let pressed = |key| input.num_presses(key) as f32;
+        let count_presses = |key| input.num_presses(key) as f32;
         (
-            pressed(Key::ArrowRight) - pressed(Key::ArrowLeft),
-            pressed(Key::ArrowUp) - pressed(Key::ArrowDown),
+            count_presses(Key::ArrowRight) - count_presses(Key::ArrowLeft),
+            count_presses(Key::ArrowUp) - count_presses(Key::ArrowDown),
         )
     });
     if right == 0.0 && up == 0.0 {

@@ -213,7 +213,7 @@ impl PathInput {
     /// The report or model that Enter would accept; `None` for a directory.
     pub(crate) fn highlighted_file<'a>(&self, offers: &'a PathOffers) -> Option<&'a Path> {
         let offered = offers.entries().nth(self.highlighted)?;
-        offered.is_wanted.then_some(offered.path.as_path())
+        if offered.is_wanted { Some(offered.path.as_path()) } else { None }
     }
 
     /// The completions: known reports, then the contents of the typed directory.
@@ -227,18 +227,17 @@ impl PathInput {
         let filter = filter.to_owned();
         let typed_path = self.text.trim().contains(is_separator);
         let paths: Vec<PathBuf> = known.iter().flat_map(|group| group.paths.clone()).collect();
-        let still_there = |paths: &Vec<PathBuf>| {
-            let there = |path: &&PathBuf| is_remote(path) || path.exists();
-            paths.iter().filter(there).cloned().collect::<Vec<_>>()
-        };
-        let existing = self.existing.compute(ui.ctx(), workers, &paths, still_there).fresh_only();
+        let existing = self.existing.compute(ui.ctx(), workers, &paths, existing_paths);
+        let existing = existing.fresh_only();
         let mut groups = Vec::new();
         for group in known.into_iter().filter(|_| !typed_path) {
-            let there =
-                |path: &PathBuf| existing.answer().is_none_or(|existing| existing.contains(path));
-            let wanted = |path: &PathBuf| contains(&path.to_string_lossy(), &filter);
-            let paths = group.paths.into_iter().filter(there).filter(wanted);
-            let entries = paths.map(|path| OfferedPath { path, is_wanted: true }).collect();
+            let mut entries = Vec::new();
+            for path in group.paths {
+                let exists = existing.answer().is_none_or(|existing| existing.contains(&path));
+                if exists && contains(&path.to_string_lossy(), &filter) {
+                    entries.push(OfferedPath { path, is_wanted: true });
+                }
+            }
             groups.push((group.heading.to_owned(), entries));
         }
         let listed = self.listed;
@@ -379,6 +378,10 @@ impl PathInput {
     }
 }
 
+fn existing_paths(paths: &Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.iter().filter(|path| is_remote(path) || path.exists()).cloned().collect()
+}
+
 /// The completions of a box.
 pub(crate) struct PathOffers {
     /// The headings with their entries; no group is empty.
@@ -506,7 +509,7 @@ fn entries_of(directory: &Path, listed: ListedFiles) -> Vec<OfferedPath> {
             .any(|wanted| path.extension().is_some_and(|end| end.eq_ignore_ascii_case(wanted)));
         let is_report = listed != ListedFiles::Models && holds_report(&path);
         let is_wanted = is_report || is_called && !path.is_dir();
-        (is_wanted || path.is_dir()).then_some(OfferedPath { path, is_wanted })
+        if is_wanted || path.is_dir() { Some(OfferedPath { path, is_wanted }) } else { None }
     });
     offered.collect()
 }

@@ -62,13 +62,14 @@ pub(crate) struct SplitTexture {
 impl SplitTexture {
     /// Uploads an image.
     pub(crate) fn new(context: &Context, name: &str, image: &SplitImage) -> Self {
-        let load = |(corner, piece): &([usize; 2], Arc<ColorImage>)| {
+        let mut pieces = Vec::new();
+        for (corner, piece) in &image.pieces {
             let data = ImageData::Color(piece.clone());
             // Usually one image pixel is one screen pixel: interpolation could only blur it.
             let handle = context.load_texture(name, data, TextureOptions::NEAREST);
-            (*corner, piece.size, handle)
-        };
-        Self { size: image.size, pieces: image.pieces.iter().map(load).collect() }
+            pieces.push((*corner, piece.size, handle));
+        }
+        Self { size: image.size, pieces }
     }
 
     /// Paints the whole image into `rect`.

@@ -58,11 +58,11 @@ pub(crate) struct StackedTileCurves {
 impl StackedTileCurves {
     /// Stacks the curves; `title` names each of them.
     pub(crate) fn new(curves: TileCurveStack, title: impl Fn(TileCurveLayer) -> String) -> Self {
-        let layer = |curve: &TileCurve| StackLayer {
-            title: title(curve.layer),
-            values: curve.values.clone(),
-        };
-        let stack = Versioned::new(StackedValues::new(curves.layers.iter().map(layer).collect()));
+        let mut layers = Vec::new();
+        for curve in &curves.layers {
+            layers.push(StackLayer { title: title(curve.layer), values: curve.values.clone() });
+        }
+        let stack = Versioned::new(StackedValues::new(layers));
         Self { curves, stack }
     }
 }
@@ -118,9 +118,10 @@ impl TileGraph {
                 _ => format!("{name} (IPU {})", target.ipu_of_tile(tile)),
             }
         };
-        let (value, colour) = (curves.capacity, palette.max_memory);
+        let value = curves.capacity;
+        let colour = palette.max_memory;
         let level = GraphLevelLine { value, name: "Max memory", colour };
-        let level = (look.max_memory && curves.capacity > 0).then_some(level);
+        let level = if look.max_memory && curves.capacity > 0 { Some(level) } else { None };
         let levels: Vec<GraphLevelLine> = level.into_iter().collect();
         let stack_look = StackGraphInput {
             name: look.name,
@@ -156,7 +157,8 @@ fn call_out_ui(
     title: &str,
     place: usize,
 ) {
-    let (curves, stack) = (&shown.curves, &shown.stack);
+    let curves = &shown.curves;
+    let stack = &shown.stack;
     response.clone().on_hover_ui_at_pointer(|ui| {
         let palette = ThemePalette::for_ui(ui);
         ui.label(crate::theme::fonts::strong(title));

@@ -36,7 +36,8 @@ impl ToolbarGroupSizes {
 
     /// Arranges the groups in rows of a width. Up to `most` rows are acceptable.
     fn arranged(&self, width: f32, between: f32, most: usize) -> ToolbarArrangement {
-        let (mut rows, mut at) = (1, 0.0);
+        let mut rows = 1;
+        let mut at = 0.0;
         for (_, group) in &self.widths {
             if at > 0.0 && at + group > width {
                 (rows, at) = (rows + 1, 0.0);
@@ -329,7 +330,8 @@ fn rows_ui(ui: &mut Ui, id: Id, view: &str, contents: impl FnOnce(&mut ToolbarBu
     if let ToolbarArrangement::Rows { folded, button: true } = bar.arrangement {
         bar.button_ui(area.top(), !folded);
     }
-    let (bottom, now) = (bar.at.y + bar.height(), bar.now);
+    let bottom = bar.at.y + bar.height();
+    let now = bar.now;
     ui.advance_cursor_after_rect(Rect::from_min_max(area.min, pos2(area.right(), bottom)));
     // A group became wider or appeared for the first time: lay out the frame again.
     if now.arranged(area.width(), between, most) != arrangement {

@@ -111,7 +111,8 @@ mod tests {
             names in proptest::collection::vec(any::<u8>(), 1..30),
             back in 0usize..30,
         ) {
-            let (mut history, mut time) = (NavigationHistory::default(), 0.0);
+            let mut history = NavigationHistory::default();
+            let mut time = 0.0;
             names.iter().for_each(|name| visit(&mut history, *name, &mut time));
             let end = history.current.clone();
             let undone = (0..back).take_while(|_| history.undo(time).is_some()).count();
@@ -125,7 +126,8 @@ mod tests {
 
     #[test]
     fn a_drag_is_one_undo_step_and_settling_adds_none() {
-        let (mut history, mut time) = (NavigationHistory::default(), 0.0);
+        let mut history = NavigationHistory::default();
+        let mut time = 0.0;
         visit(&mut history, 0, &mut time);
         for name in 1..50 {
             time += 0.01;

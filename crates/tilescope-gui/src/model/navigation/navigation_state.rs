@@ -79,7 +79,8 @@ pub(crate) fn existing_selection(
 ) -> (Selection, Vec<String>) {
     let mut found = selection.clone();
     let mut gone = Vec::new();
-    let (report, target) = (&opened.report, &opened.target);
+    let report = &opened.report;
+    let target = &opened.target;
     let mut say = |what: String| gone.push(format!("This report has no {what}."));
     found.tiles.retain(|tile| {
         let exists = target.has_tile(*tile);
@@ -115,19 +116,20 @@ pub(crate) fn carry_over_selection(
 ) -> Selection {
     let (mut kept, _) = existing_selection(selection, new);
     let report = &new.report;
-    kept.step = kept.step.filter(|chosen| {
-        let name = |report: &Report| {
-            let step = report.step(chosen.step).ok()??;
-            Some((step.kind_name, step.program.and_then(|id| program_name(report, id))))
-        };
-        name(old) == name(report)
-    });
+    kept.step =
+        kept.step.filter(|chosen| step_name(old, chosen.step) == step_name(report, chosen.step));
     kept.program = kept.program.filter(|id| program_name(old, *id) == program_name(report, *id));
     kept.operation =
         kept.operation.filter(|id| operation_name(old, *id) == operation_name(report, *id));
     kept.variable =
         kept.variable.filter(|id| variable_name(old, *id) == variable_name(report, *id));
     kept
+}
+
+/// The name of a step's kind and of its program.
+fn step_name(report: &Report, id: StepId) -> Option<(String, Option<String>)> {
+    let step = report.step(id).ok()??;
+    Some((step.kind_name, step.program.and_then(|id| program_name(report, id))))
 }
 
 fn step_exists(report: &Report, id: StepId) -> bool {

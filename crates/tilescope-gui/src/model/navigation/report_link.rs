@@ -90,11 +90,13 @@ impl FromStr for ReportLink {
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut place = NavigationState::default();
         let mut view = String::new();
-        let (mut selection, mut selection_beside) = (ViewState::new(), ViewState::new());
+        let mut selection = ViewState::new();
+        let mut selection_beside = ViewState::new();
         let mut beside = TargetNavigationState::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let (name, value) = (decoded(name)?, decoded(value)?);
+            let name = decoded(name)?;
+            let value = decoded(value)?;
             if name == "view" {
                 view = value;
             } else if name == COMPARE {
@@ -199,14 +201,19 @@ mod tests {
             let selection = Selection { tiles, step, ..Selection::default() };
             let mut state: ViewState = state.into_iter().collect();
             state.remove("view");
-            let beside = compared.then(|| Box::new(TargetNavigationState {
-                report: PathBuf::from("/b c"),
-                selection: selection.clone(),
-                state: state.clone(),
-                layout: state.clone(),
-            }));
+            let beside = if compared {
+                Some(Box::new(TargetNavigationState {
+                    report: PathBuf::from("/b c"),
+                    selection: selection.clone(),
+                    state: state.clone(),
+                    layout: state.clone(),
+                }))
+            } else {
+                None
+            };
             let prefs = state.clone();
-            let place = NavigationState { view: crate::model::view_id::ViewId::Memory, selection, state, prefs, target: beside };
+            let view = crate::model::view_id::ViewId::Memory;
+            let place = NavigationState { view, selection, state, prefs, target: beside };
             let link = ReportLink { report: PathBuf::from(path), place };
             prop_assert_eq!(link.to_string().parse(), Ok(link));
         }

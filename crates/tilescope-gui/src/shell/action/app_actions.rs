@@ -75,7 +75,7 @@ const APP_ACTIONS: &[AppAction] = &[
         .help("Show the reports of all tabs as a series.")
         .runs(|session| {
             let open = session.open_reports();
-            (open.len() > 1).then_some(AppCommand::ShowSeries(open))
+            if open.len() > 1 { Some(AppCommand::ShowSeries(open)) } else { None }
         }),
     AppAction::new(ActionGroup::Report, "last-series", "Back to the series")
         .help("Show the last series again.")
@@ -86,7 +86,7 @@ const APP_ACTIONS: &[AppAction] = &[
             let path = session.page()?.opened().absolute_path();
             let is_pinned = session.baseline_for(&path).is_none();
             let is_pinned = is_pinned && session.pinned_baseline().is_some();
-            (!is_pinned).then_some(AppCommand::PinBaseline(Some(path)))
+            if !is_pinned { Some(AppCommand::PinBaseline(Some(path))) } else { None }
         }),
     AppAction::new(ActionGroup::Report, "unpin-baseline", "Unpin the baseline")
         .help("Open reports without comparison again.")
@@ -121,7 +121,11 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction::new(ActionGroup::Report, "simulate-variant", "Simulate the changed spec")
         .help("Simulate the changes made under What if… and compare the result.")
         .runs(|session| {
-            session.what_ifs().open()?.is_spec_valid().then_some(AppCommand::SimulateVariant)
+            if session.what_ifs().open()?.is_spec_valid() {
+                Some(AppCommand::SimulateVariant)
+            } else {
+                None
+            }
         }),
     AppAction::new(ActionGroup::Report, "swap-sides", "Swap source and target")
         .help("Exchange the two reports of a comparison.")
@@ -137,7 +141,11 @@ const APP_ACTIONS: &[AppAction] = &[
         .help("Show the tab before this one.")
         .keys(&[KeyShortcut::ctrl(Key::Tab).shift()])
         .runs(|session| {
-            (session.workspace().tab_count() > 1).then_some(AppCommand::NextTab(false))
+            if session.workspace().tab_count() > 1 {
+                Some(AppCommand::NextTab(false))
+            } else {
+                None
+            }
         }),
     AppAction::new(ActionGroup::Report, "home-screen", "Home screen")
         .help("Go to the first tab: recent reports, demo reports, specs to simulate.")
@@ -168,7 +176,7 @@ const APP_ACTIONS: &[AppAction] = &[
         .runs(|session| {
             let any = Selection { step: None, cycles: None, ..session.selection().clone() };
             let something = session.page().is_some() && any != Selection::default();
-            something.then_some(AppCommand::ShowSelectionStatistics)
+            if something { Some(AppCommand::ShowSelectionStatistics) } else { None }
         }),
     AppAction::new(ActionGroup::Find, "next-found", "Next result")
         .help("Go to the next search result.")
@@ -193,7 +201,7 @@ const APP_ACTIONS: &[AppAction] = &[
         .keys(&[KeyShortcut::ctrl(Key::Z), KeyShortcut::alt(Key::ArrowLeft)])
         .runs(|session| {
             let page = session.page()?;
-            page.tab.history.can_undo().then_some(AppCommand::Undo)
+            if page.tab.history.can_undo() { Some(AppCommand::Undo) } else { None }
         }),
     AppAction::new(ActionGroup::Navigation, "redo", "Redo")
         .help("Restore what was undone.")
@@ -204,7 +212,7 @@ const APP_ACTIONS: &[AppAction] = &[
         ])
         .runs(|session| {
             let page = session.page()?;
-            page.tab.history.can_redo().then_some(AppCommand::Redo)
+            if page.tab.history.can_redo() { Some(AppCommand::Redo) } else { None }
         }),
     AppAction::new(ActionGroup::Navigation, "copy-link", "Copy link to this view")
         .help("Copy a link that restores this view: tilescope REPORT --at LINK.")

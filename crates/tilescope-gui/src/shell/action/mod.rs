@@ -224,12 +224,11 @@ pub(crate) fn commands_for_pressed_keys(
             if typing && letter.types_text() {
                 return true;
             }
-            let meant = |action: &&AppAction| {
+            let found = actions().iter().filter(|action| {
                 let press = if action.by_physical_key { place } else { letter };
                 let hidden = covered && matches!(action.effect, ActionEffect::SendToView(..));
                 !hidden && action.shortcuts(session.prefs()).contains(&press)
-            };
-            let found = actions().iter().filter(meant);
+            });
             let mut found = found.filter_map(|action| Some((action, action.command(session)?)));
             // A letter goes to the open dialog, unless it opens another dialog.
             let reaches = |command: &AppCommand| {

@@ -24,7 +24,8 @@ pub(crate) fn bookmarks_ui(
         let text = "No bookmarks yet.";
         ui.weak(text);
     }
-    let (mut gone, mut changed) = (None, false);
+    let mut gone = None;
+    let mut changed = false;
     ScrollArea::vertical().max_height(scroll_height(ui)).auto_shrink([false, true]).show(
         ui,
         |ui| {

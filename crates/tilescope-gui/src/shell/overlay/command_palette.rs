@@ -35,7 +35,7 @@ pub(crate) fn commands_ui(
     overlay.selected_entry =
         (overlay.selected_entry + usize::from(down)).saturating_sub(usize::from(up)).min(last);
     ui.add_space(spacing::S);
-    let mut picked = enter.then(|| found.get(overlay.selected_entry)).flatten();
+    let mut picked = if enter { found.get(overlay.selected_entry) } else { None };
     let height = scroll_height(ui).min(420.0);
     ScrollArea::vertical().max_height(height).auto_shrink(false).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = spacing::XXS;
@@ -132,15 +132,16 @@ fn score(typed: &str, title: &str) -> Option<u32> {
     let mut ends: Vec<(usize, u32)> = vec![(0, 0)];
     for letter in typed.to_lowercase().chars().filter(|letter| !letter.is_whitespace()) {
         let found = (0..title.len()).filter(|at| title[*at] == letter);
-        let cost = |at: usize| {
-            let before = ends.iter().filter(|(end, _)| *end <= at);
-            let cost = before.map(|(end, cost)| {
-                let gap = (at - end) as u32;
-                cost + if begins(at) { u32::from(gap > 0) } else { 2 * gap }
-            });
-            Some((at + 1, cost.min()?))
-        };
-        ends = found.filter_map(cost).collect();
+        ends = found
+            .filter_map(|at| {
+                let before = ends.iter().filter(|(end, _)| *end <= at);
+                let cost = before.map(|(end, cost)| {
+                    let gap = (at - end) as u32;
+                    cost + if begins(at) { u32::from(gap > 0) } else { 2 * gap }
+                });
+                Some((at + 1, cost.min()?))
+            })
+            .collect();
     }
     ends.into_iter().map(|(_, cost)| cost).min()
 }
@@ -152,8 +153,13 @@ fn entry_ui(ui: &mut Ui, entry: &CommandPaletteEntry, chosen: bool) -> Response 
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 28.0), sense);
     let words = entry.shown.as_str();
     response.widget_info(|| WidgetInfo::selected(Role::MenuItem, enabled, chosen, words));
-    let ground =
-        if chosen { Some(palette.chosen) } else { response.hovered().then_some(palette.hover) };
+    let ground = if chosen {
+        Some(palette.chosen)
+    } else if response.hovered() {
+        Some(palette.hover)
+    } else {
+        None
+    };
     if let Some(ground) = ground {
         ui.painter().rect_filled(rect, CornerRadius::same(5), ground);
     }

@@ -109,9 +109,9 @@ impl HomeScreen {
         let recent = home.prefs.recent.iter();
         let paths: Vec<PathBuf> = recent.map(|recent| recent.path.clone()).collect();
         // Only a connection can tell if a report exists on another machine.
-        let exists = |path: &PathBuf| is_remote(path) || path.exists();
-        let question = move |paths: &Vec<PathBuf>| paths.iter().map(exists).collect();
-        match self.recent_existence.compute(context, home.workers, &paths, question) {
+        match self.recent_existence.compute(context, home.workers, &paths, move |paths| {
+            paths.iter().map(|path| is_remote(path) || path.exists()).collect()
+        }) {
             QueryState::Fresh(known) => known.to_vec(),
             _ => vec![true; paths.len()],
         }

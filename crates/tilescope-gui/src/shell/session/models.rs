@@ -33,8 +33,7 @@ impl AppSession {
     pub(super) fn simulate_model(&mut self, context: &Context) {
         let Some(dialog) = self.dialogs.model_mut() else { return };
         let directory = self.places.models();
-        let start = || start(dialog, directory, context);
-        if let Some(message) = self.jobs.simulate(start) {
+        if let Some(message) = self.jobs.simulate(|| start(dialog, directory, context)) {
             // The dialog covers the messages.
             dialog.failed(message.text);
         }

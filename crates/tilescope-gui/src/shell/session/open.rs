@@ -181,14 +181,13 @@ impl AppSession {
     /// Simulates a bundled spec.
     pub(super) fn simulate(&mut self, context: &Context, spec: &str) {
         let directory = simulated_reports().join(spec);
-        let start = || SimulationProcess::start(spec, directory, context);
-        self.messages.extend(self.jobs.simulate(start));
+        self.messages
+            .extend(self.jobs.simulate(|| SimulationProcess::start(spec, directory, context)));
     }
 
     /// Simulates the current spec of the what-if panel.
     pub(super) fn simulate_variant(&mut self, context: &Context) {
         let Some(panel) = self.what_ifs.current_mut() else { return };
-        let start = || what_if_panels::simulate(panel, context);
-        self.messages.extend(self.jobs.simulate(start));
+        self.messages.extend(self.jobs.simulate(|| what_if_panels::simulate(panel, context)));
     }
 }

@@ -96,9 +96,12 @@ impl ReportOpening {
         context: &Context,
         path: PathBuf,
     ) -> Result<(), PendingStartError> {
-        let (asked, watch, painted) = (path.clone(), self.watch_anew(), context.clone());
-        let read = move || ReadPath::read(&asked, &watch, &painted);
-        let pending = BackgroundTask::start("open", context, read)?;
+        let asked = path.clone();
+        let watch = self.watch_anew();
+        let painted = context.clone();
+        let pending = BackgroundTask::start("open", context, move || {
+            ReadPath::read(&asked, &watch, &painted)
+        })?;
         self.one = Some((path, pending));
         Ok(())
     }
@@ -113,7 +116,9 @@ impl ReportOpening {
         source: PathBuf,
         target: PathBuf,
     ) -> Result<(), PendingStartError> {
-        let (path, watch, painted) = (source.clone(), self.watch_anew(), context.clone());
+        let path = source.clone();
+        let watch = self.watch_anew();
+        let painted = context.clone();
         let pending = BackgroundTask::start("open two", context, move || {
             Ok((watch.read(&source, &painted)?, watch.read(&target, &painted)?))
         })?;
@@ -166,7 +171,8 @@ impl ReportOpening {
         self.two = None;
         Some(match read {
             Ok(Ok((report, target))) => {
-                let (target, link) = (Some(target), self.link.take());
+                let target = Some(target);
+                let link = self.link.take();
                 OpeningOutcome::Opened(Box::new(OpenedReports { report, target, link }))
             }
             // One outcome could not describe both the error and the other report.

@@ -24,11 +24,13 @@ impl AppSession {
         let Some(page) = self.workspace.shown() else { return Ok(()) };
         let panel = self.what_ifs.of_report(page.opened(), &mut self.places)?;
         let Some(panel) = panel else { return Ok(()) };
-        let (name, text) = (panel.report_name(), panel.whole_text());
+        let name = panel.report_name();
+        let text = panel.whole_text();
         let origin = SearchOrigin::Report(panel.base().to_owned());
         let place = results_place(&self.places.searches()?, &name, &text);
-        let search = || SpecSearch::new(origin.clone(), name);
-        self.dialogs.show_search(&origin, search).begin_with(SearchStart { text, place });
+        self.dialogs
+            .show_search(&origin, || SpecSearch::new(origin.clone(), name))
+            .begin_with(SearchStart { text, place });
         Ok(())
     }
 
@@ -37,25 +39,21 @@ impl AppSession {
         let file = std::path::absolute(&file).unwrap_or(file);
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
         let origin = SearchOrigin::Results(file);
-        let search = || SpecSearch::new(origin.clone(), name);
-        self.dialogs.show_search(&origin, search).read_again();
+        self.dialogs.show_search(&origin, || SpecSearch::new(origin.clone(), name)).read_again();
     }
 
     /// Simulates a spec and opens its report.
     pub(super) fn simulate_text(&mut self, context: &Context, text: &str) {
         let directory = self.places.variants();
-        let start = || start(directory, text, context);
-        self.messages.extend(self.jobs.simulate(start));
+        self.messages.extend(self.jobs.simulate(|| start(directory, text, context)));
     }
 }
 
 /// The path for the results of a search: equal for equal specs and programs.
 fn results_place(directory: &Path, name: &str, spec: &str) -> PathBuf {
-    let plain = |letter: char| match letter.is_alphanumeric() || letter == '-' {
-        true => letter,
-        false => '_',
-    };
-    let name: String = name.trim_end_matches(".pop").chars().map(plain).take(60).collect();
+    let name = name.trim_end_matches(".pop");
+    let name = name.replace(|letter: char| !letter.is_alphanumeric() && letter != '-', "_");
+    let name: String = name.chars().take(60).collect();
     let all = format!("{}\n{spec}", env!("CARGO_PKG_VERSION"));
     directory.join(format!("{name}-{:016x}", stable_number(all.as_bytes())))
 }

@@ -32,7 +32,7 @@ impl AppSession {
             // A directory of several reports is shown as a series.
             return None;
         }
-        (*baseline != report_file(path)).then(|| baseline.clone())
+        if *baseline != report_file(path) { Some(baseline.clone()) } else { None }
     }
 
     /// Shows a series of reports: those in a directory, or several given ones.

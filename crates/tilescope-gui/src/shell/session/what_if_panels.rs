@@ -51,7 +51,8 @@ impl WhatIfPanels {
         opened: &OpenReport,
         places: &mut SimulationPlaces,
     ) -> Result<(), TemporaryDirectoryError> {
-        let (checks, variants) = (places.checks()?, places.variants()?);
+        let checks = places.checks()?;
+        let variants = places.variants()?;
         let is_about = |panel: &WhatIfPanel| panel.is_about(&opened.path);
         self.open = !self.open || !self.current().is_some_and(is_about);
         // The edits and variants of another report wait until that report is visible again.

@@ -74,7 +74,7 @@ impl WindowDialogs {
         let asking = self.chooser.take().is_some_and(|chooser| chooser.purpose == purpose);
         let needs_report = [ChooserPurpose::Compare, ChooserPurpose::SpecModel].contains(&purpose);
         let wanted = !asking && (report_is_open || !needs_report);
-        self.chooser = wanted.then(|| ReportChooser::new(purpose, directory));
+        self.chooser = if wanted { Some(ReportChooser::new(purpose, directory)) } else { None };
     }
 
     /// The dialog of a model, if it is open.
@@ -111,8 +111,9 @@ impl WindowDialogs {
             return self.waiting_models.push_back(path);
         }
         let known = self.closed_model.take_if(|dialog| is_of(dialog));
-        let new = || Box::new(ModelDialog::new(path.clone(), checks.to_owned()));
-        self.model = Some(known.unwrap_or_else(new));
+        self.model = Some(
+            known.unwrap_or_else(|| Box::new(ModelDialog::new(path.clone(), checks.to_owned()))),
+        );
     }
 
     /// Closes the dialog of a model. Returns the next model in the queue.

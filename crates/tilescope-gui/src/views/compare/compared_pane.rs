@@ -53,6 +53,7 @@ impl ComparedPane {
 
 /// The common colour scale, if both views colour the same quantity.
 fn joined_scale(source: ViewScales, target: ViewScales) -> Option<HeatScale> {
-    let ((coloured, source), (other, target)) = (source.heat?, target.heat?);
-    (coloured == other).then(|| source.joined(target))
+    let (coloured, source) = source.heat?;
+    let (other, target) = target.heat?;
+    if coloured == other { Some(source.joined(target)) } else { None }
 }

@@ -66,8 +66,10 @@ impl DifferenceTablesPanel {
         (source, target): (&OpenReport, &OpenReport),
         (aligned, open): (&SharedAlignment, &mut bool),
     ) -> Option<[Option<ViewLocation>; 2]> {
-        let (source, target) = (source.report.clone(), target.report.clone());
-        let (alignment, key) = (aligned.clone(), (view, numbers(ui), unit));
+        let source = source.report.clone();
+        let target = target.report.clone();
+        let alignment = aligned.clone();
+        let key = (view, numbers(ui), unit);
         let question = move |(view, numbers, unit): &(ViewId, NumberFormat, WorkUnit)| {
             let sides = ComparedReports {
                 source: &source,
@@ -83,8 +85,9 @@ impl DifferenceTablesPanel {
             QueryTexts { waiting: "Comparing…", failed: "The reports cannot be compared" };
         // Tables of another view do not apply to this one.
         let tables = self.tables.ask(ui.ctx(), workers, &key, question).fresh_only();
-        let show = |ui: &mut Ui, tables: &_| self.tables_ui(ui, workers, view, (tables, open));
-        tables.show(ui, texts, show).flatten()
+        tables
+            .show(ui, texts, |ui, tables| self.tables_ui(ui, workers, view, (tables, open)))
+            .flatten()
     }
 
     fn tables_ui(

@@ -269,9 +269,10 @@ impl ComparisonTarget {
 
     /// The alignment, once it is computed.
     fn align(&mut self, ui: &Ui, context: &ViewContext<'_>) -> QueryState<ReportAlignment> {
-        let (source, target) = (context.opened.report.clone(), self.target.report.clone());
-        let question = move |(): &()| ReportAlignment::read(&source, &target);
-        self.alignment.ask(ui.ctx(), context.workers, &(), question)
+        let source = context.opened.report.clone();
+        let target = self.target.report.clone();
+        self.alignment
+            .ask(ui.ctx(), context.workers, &(), move |()| ReportAlignment::read(&source, &target))
     }
 
     fn controls_ui(
@@ -281,7 +282,8 @@ impl ComparisonTarget {
         context: &ViewContext<'_>,
         aligned: &QueryState<ReportAlignment>,
     ) {
-        let (source, target) = (context.opened.name(), self.target.name());
+        let source = context.opened.name();
+        let target = self.target.name();
         let [of_source, of_target] = side_labels(&context.opened.report, &self.target.report);
         bar.add(of_source, |ui| side_colours::side_ui(ui, ComparisonSide::Source, &source));
         bar.add(of_target, |ui| side_colours::side_ui(ui, ComparisonSide::Target, &target));
@@ -322,7 +324,8 @@ impl ComparisonTarget {
         if let Some(unit) = bar.choice("Figures", &units, self.unit) {
             self.unit = unit;
         }
-        let (source, target) = (context.opened.report.clone(), self.target.report.clone());
+        let source = context.opened.report.clone();
+        let target = self.target.report.clone();
         let question = move |unit: &WorkUnit| WorkNormalization::read(&source, &target, *unit);
         let asked = self.normalization.ask(bar.context(), context.workers, &self.unit, question);
         let note = asked.answer().and_then(|found| found.note.clone());
@@ -350,12 +353,12 @@ impl ComparisonTarget {
         context: &ViewContext<'_>,
     ) -> Option<(Cycles, Cycles)> {
         let chosen = (context.selection.step?, self.selection.step?);
-        let (source, target) = (context.opened.report.clone(), self.target.report.clone());
-        let question = move |(in_source, in_target): &(SelectedStep, SelectedStep)| {
+        let source = context.opened.report.clone();
+        let target = self.target.report.clone();
+        match self.starts.ask(ui, context.workers, &chosen, move |(in_source, in_target)| {
             let starts = (start_of(&source, *in_source)?, start_of(&target, *in_target)?);
             Ok::<_, ReportError>(starts.0.zip(starts.1))
-        };
-        match self.starts.ask(ui, context.workers, &chosen, question) {
+        }) {
             QueryState::Fresh(starts) => *starts,
             // Without both steps nothing can be aligned.
             _ => None,
@@ -411,7 +414,8 @@ impl ComparisonTarget {
         aligned: Option<&SharedAlignment>,
     ) {
         let stacked = name == ViewId::ExecutionTrace;
-        let (from_source, from_target) = (CommandQueue::default(), CommandQueue::default());
+        let from_source = CommandQueue::default();
+        let from_target = CommandQueue::default();
         let Some(other) = self.views.iter_mut().find(|(known, _)| *known == name) else { return };
         let other = other.1.as_mut();
         let mut pane = |side| Some(ComparedPane::of(side, [&mut *view, &mut *other]));
@@ -425,8 +429,7 @@ impl ComparisonTarget {
             ViewAction::AddNextToSelection,
             ViewAction::AddPreviousToSelection,
         ];
-        let arrow = |action: &ViewAction| arrows.contains(action);
-        let actions = context.actions.iter().filter(|action| !(held && arrow(action)));
+        let actions = context.actions.iter().filter(|action| !(held && arrows.contains(action)));
         let actions = &*actions.copied().collect::<Vec<ViewAction>>();
         let source = ViewContext { commands: &from_source, pane: panes[0], ..*context };
         let target = ViewContext {
@@ -470,22 +473,23 @@ impl ComparisonTarget {
         }
         let (first, second) = if stacked { above_and_below(area) } else { halves(area) };
         let line = ui.visuals().widgets.noninteractive.bg_stroke;
-        match stacked {
-            true => ui.painter().hline(area.x_range(), second.top() - 1.0, line),
-            false => ui.painter().vline(second.left() - 1.0, area.y_range(), line),
-        };
+        if stacked {
+            ui.painter().hline(area.x_range(), second.top() - 1.0, line);
+        } else {
+            ui.painter().vline(second.left() - 1.0, area.y_range(), line);
+        }
         if let Some(at) = ui.input(|i| i.pointer.hover_pos()).filter(|at| area.contains(*at)) {
             let in_second = second.contains(at);
             self.active_side =
                 if in_second { ComparisonSide::Target } else { ComparisonSide::Source };
         }
         let active = self.active_side;
-        let asked = |side: ComparisonSide| if side == active { actions } else { &[] };
         let low = stacked && second.height() < LOW;
-        let pane = |pane: Option<ComparedPane>| pane.map(|pane| ComparedPane { low, ..pane });
+        let (for_source, for_target): (&[ViewAction], &[ViewAction]) =
+            if active == ComparisonSide::Source { (actions, &[]) } else { (&[], actions) };
         let source = ViewContext {
-            actions: asked(ComparisonSide::Source),
-            pane: pane(source.pane),
+            actions: for_source,
+            pane: source.pane.map(|pane| ComparedPane { low, ..pane }),
             ..source
         };
         show_pane(ui, first, ComparisonSide::Source, active, |ui| view.ui(ui, &source));
@@ -493,8 +497,8 @@ impl ComparisonTarget {
             other.filter_lanes(view.lane_filter());
         }
         let target = ViewContext {
-            actions: asked(ComparisonSide::Target),
-            pane: pane(target.pane),
+            actions: for_target,
+            pane: target.pane.map(|pane| ComparedPane { low, ..pane }),
             ..target
         };
         show_pane(ui, second, ComparisonSide::Target, active, |ui| other.ui(ui, &target));
@@ -505,7 +509,7 @@ impl ComparisonTarget {
             }
         }
         let common = ComparedPane::of(ComparisonSide::Source, [&mut *view, &mut *other]);
-        if source.pane != pane(Some(common)) {
+        if source.pane != Some(ComparedPane { low, ..common }) {
             // The common properties are known only now.
             ui.request_repaint();
         }
@@ -523,7 +527,8 @@ impl ComparisonTarget {
     ) {
         let (Some(alignment), Some(chosen)) = (aligned, self.chosen_step) else { return };
         let there = if chosen.0 == ComparisonSide::Source { &self.target } else { context.opened };
-        let (alignment, there) = (alignment.clone(), there.report.clone());
+        let alignment = alignment.clone();
+        let there = there.report.clone();
         let question = move |chosen: &_| step_counterpart(&alignment, &there, chosen);
         let Some(found) = self.counterpart.ask(ui, context.workers, &chosen, question).finished()
         else {
@@ -550,7 +555,6 @@ impl ComparisonTarget {
     ) {
         let opened = if from == ComparisonSide::Source { &self.target } else { context.opened };
         let other = aligned.map(|alignment| OtherSideMapper { alignment, from, opened });
-        let to_target = |command: AppCommand| AppCommand::ApplyToTarget(Box::new(command));
         for command in commands {
             if let AppCommand::SelectStep(step) = &command {
                 self.chosen_step = step.map(|step| (from, step));
@@ -559,16 +563,20 @@ impl ComparisonTarget {
             match from {
                 ComparisonSide::Source => {
                     context.commands.push(command);
-                    context.commands.extend(there.map(to_target));
+                    context.commands.extend(there.map(applied_to_target));
                 }
                 ComparisonSide::Target => {
                     let own = is_selection_command(&command);
-                    context.commands.push(if own { to_target(command) } else { command });
+                    context.commands.push(if own { applied_to_target(command) } else { command });
                     context.commands.extend(there);
                 }
             }
         }
     }
+}
+
+fn applied_to_target(command: AppCommand) -> AppCommand {
+    AppCommand::ApplyToTarget(Box::new(command))
 }
 
 /// The first cycle of a step, if it is in the report.
@@ -631,14 +639,13 @@ fn show_pane(
     active: ComparisonSide,
     contents: impl FnOnce(&mut Ui),
 ) {
-    let is_key = |event: &Event| matches!(event, Event::Key { .. } | Event::Text(_));
-    let taken = (side != active).then(|| {
+    let mut taken = None;
+    if side != active {
+        taken = Some(ui.input(|input| input.events.clone()));
         ui.input_mut(|input| {
-            let all = std::mem::take(&mut input.events);
-            input.events = all.iter().filter(|event| !is_key(event)).cloned().collect();
-            all
-        })
-    });
+            input.events.retain(|event| !matches!(event, Event::Key { .. } | Event::Text(_)));
+        });
+    }
     let salt = if side == ComparisonSide::Source { "source" } else { "target" };
     ui.scope_builder(UiBuilder::new().id_salt(salt).max_rect(rect), |ui| {
         ui.set_clip_rect(rect.intersect(ui.clip_rect()));

@@ -112,20 +112,30 @@ fn shifted(offset: i64, points: f64, cycles_per_point: f64) -> i64 {
 
 /// The steps to the right requested by keys and screen readers; 0 resets the offset.
 fn keys(ui: &Ui, response: &Response) -> Option<f64> {
-    let asked = |action| ui.input(|input| input.num_accesskit_action_requests(response.id, action));
-    // A larger offset shows later cycles of the target, which moves to the left.
-    let asked = asked(Action::Decrement) as f64 - asked(Action::Increment) as f64;
-    if asked != 0.0 {
-        return Some(asked);
+    let requests = ui.input(|input| {
+        let increments = input.num_accesskit_action_requests(response.id, Action::Increment);
+        let decrements = input.num_accesskit_action_requests(response.id, Action::Decrement);
+        // A larger offset shows later cycles of the target, which moves to the left.
+        decrements as f64 - increments as f64
+    });
+    if requests != 0.0 {
+        return Some(requests);
     }
     if !keeps_arrows(response, SIDE_ARROWS) {
         return None;
     }
     ui.input(|input| {
         let far = if input.modifiers.shift { 10.0 } else { 1.0 };
-        let count = |key| input.num_presses(key) as f64 * far;
-        let steps = count(Key::ArrowRight) - count(Key::ArrowLeft);
-        (steps != 0.0).then_some(steps).or(input.key_pressed(Key::Home).then_some(0.0))
+        let right = input.num_presses(Key::ArrowRight) as f64;
+        let left = input.num_presses(Key::ArrowLeft) as f64;
+        let steps = (right - left) * far;
+        if steps != 0.0 {
+            Some(steps)
+        } else if input.key_pressed(Key::Home) {
+            Some(0.0)
+        } else {
+            None
+        }
     })
 }
 

@@ -143,7 +143,8 @@ impl OverlayGraphPanel {
         context: &ViewContext<'_>,
         (target, chosen): (&OpenReport, &Selection),
     ) -> Option<(ComparisonSide, AppCommand)> {
-        let (a, b) = (context.opened.report.clone(), target.report.clone());
+        let a = context.opened.report.clone();
+        let b = target.report.clone();
         let question = move |key: &OverlayGraphKey| graph(*key, &a, &b);
         let key = OverlayGraphKey { view, include_gaps: context.prefs.memory.include_gaps };
         let texts =
@@ -170,20 +171,17 @@ impl OverlayGraphPanel {
         in_target: &Selection,
     ) -> Option<(ComparisonSide, AppCommand)> {
         let steps = self.shown.view == Some(ViewId::Liveness);
-        let colour = |(which, side): &(OverlayCurveKind, ComparisonSide)| colour(*which, *side, ui);
-        let colours: Vec<Color32> = graph.kinds.iter().map(colour).collect();
+        let colours: Vec<Color32> =
+            graph.kinds.iter().map(|(which, side)| colour(*which, *side, ui)).collect();
         let what = if steps { "Program step" } else { "Tile" };
         let label = |place: usize| format!("{what} {}", grouped(place as u64));
         let flags: Vec<GraphAnnotation> = flags(graph, numbers(ui)).collect();
         let shown = level_shown(self.shown.view, context.prefs, graph);
         let levels = if shown { levels(graph, ui) } else { Vec::new() };
         let chosen = if steps {
-            let place = |programs: &[ProgramId], selection: &Selection| {
-                let chosen = selection.program?;
-                programs.iter().position(|program| *program == chosen)
-            };
             let [source, target] = &graph.programs;
-            let places = [place(source, context.selection), place(target, in_target)];
+            let places =
+                [selected_place(source, context.selection), selected_place(target, in_target)];
             places.into_iter().flatten().collect()
         } else {
             let tiles = context.selection.tiles.iter().chain(&in_target.tiles);
@@ -218,12 +216,18 @@ impl OverlayGraphPanel {
         }
         let tile = TileId(u32::try_from(place).ok()?);
         let here = context.opened.target.has_tile(tile);
-        let (side, tiles) = match here {
-            true => (ComparisonSide::Source, &context.selection.tiles),
-            false => (ComparisonSide::Target, &in_target.tiles),
+        let (side, tiles) = if here {
+            (ComparisonSide::Source, &context.selection.tiles)
+        } else {
+            (ComparisonSide::Target, &in_target.tiles)
         };
         Some((side, AppCommand::SelectTiles(toggled_tiles(tiles, tile, add))))
     }
+}
+
+fn selected_place(programs: &[ProgramId], selection: &Selection) -> Option<usize> {
+    let chosen = selection.program?;
+    programs.iter().position(|program| *program == chosen)
 }
 
 /// The colour of a curve.
@@ -244,15 +248,17 @@ fn level_shown(view: Option<ViewId>, prefs: &UserPreferences, graph: &OverlayGra
         _ => Some(false),
     };
     let most = graph.stack.highest(0..graph.stack.places());
-    let near = |capacity: &u64| *capacity > 0 && is_near(*capacity, most);
-    chosen.unwrap_or_else(|| graph.capacities.iter().any(near))
+    chosen.unwrap_or_else(|| {
+        graph.capacities.iter().any(|capacity| *capacity > 0 && is_near(*capacity, most))
+    })
 }
 
 /// One line if both have the same memory, otherwise one for each.
 fn levels(graph: &OverlayGraphData, ui: &Ui) -> Vec<GraphLevelLine> {
     let [source, target] = graph.capacities;
     if source == target || source == 0 || target == 0 {
-        let (value, colour) = (source.max(target), ThemePalette::for_ui(ui).max_memory);
+        let value = source.max(target);
+        let colour = ThemePalette::for_ui(ui).max_memory;
         let level = GraphLevelLine { value, name: "Max memory", colour };
         return Some(level).filter(|level| level.value > 0).into_iter().collect();
     }
@@ -306,7 +312,8 @@ fn graph(
     target: &Report,
 ) -> Result<OverlayGraphData, ReportError> {
     let [mut a, mut b] = [report_curves(key, source)?, report_curves(key, target)?];
-    let (mut layers, mut kinds) = (Vec::new(), Vec::new());
+    let mut layers = Vec::new();
+    let mut kinds = Vec::new();
     for (part, side) in [(&mut a, ComparisonSide::Source), (&mut b, ComparisonSide::Target)] {
         for (title, which, values) in part.series.drain(..) {
             let title = format!("{side:?}: {title}");
@@ -360,9 +367,10 @@ fn report_curves(
             };
             let curves = curves(report, &key)?;
             part.capacity = curves.capacity;
-            let title = match include_gaps {
-                true => "Tile memory (including gaps)",
-                false => "Tile memory (without gaps)",
+            let title = if include_gaps {
+                "Tile memory (including gaps)"
+            } else {
+                "Tile memory (without gaps)"
             };
             part.series.push((title, OverlayCurveKind::Total, totals(&curves)));
         }

@@ -81,22 +81,23 @@ impl OverviewPage {
         (source, target): (&OpenReport, &OpenReport),
         unit: WorkUnit,
     ) -> Option<[Option<ViewLocation>; 2]> {
-        let (source, target) = (source.report.clone(), target.report.clone());
-        let question = move |(unit, numbers): &(WorkUnit, NumberFormat)| {
-            // The page needs no single steps and must not wait for long runs.
-            let alignment = ReportAlignment::without_links(&source, &target)?;
-            overview(&ComparedReports {
-                source: &source,
-                target: &target,
-                alignment: &alignment,
-                numbers: *numbers,
-                unit: *unit,
-            })
-            .map(worded)
-        };
+        let source = source.report.clone();
+        let target = target.report.clone();
         let texts =
             QueryTexts { waiting: "Comparing…", failed: "The reports cannot be compared" };
-        let page = self.page.ask(ui.ctx(), workers, &(unit, numbers(ui)), question);
+        let page =
+            self.page.ask(ui.ctx(), workers, &(unit, numbers(ui)), move |(unit, numbers)| {
+                // The page needs no single steps and must not wait for long runs.
+                let alignment = ReportAlignment::without_links(&source, &target)?;
+                overview(&ComparedReports {
+                    source: &source,
+                    target: &target,
+                    alignment: &alignment,
+                    numbers: *numbers,
+                    unit: *unit,
+                })
+                .map(worded)
+            });
         let show = |ui: &mut Ui| page.show(ui, texts, |ui, page| page_ui(ui, page)).flatten();
         ScrollArea::vertical().auto_shrink(false).show(ui, show).inner
     }
@@ -108,24 +109,9 @@ fn worded(page: ComparisonOverview) -> WordedOverview {
 }
 
 fn worded_table(table: &ComparisonTable) -> WordedTable {
-    let words = |row: &ComparisonRow, total| {
-        let (source, target) = row.values();
-        let text =
-            |side: Option<TableCell>| side.map_or_else(|| "—".to_owned(), |cell| cell.text());
-        let is_number = row.change().is_some();
-        WordedRow {
-            name: row.name.clone(),
-            source: text(source),
-            target: text(target),
-            change: if is_number { row.change_cell().text() } else { String::new() },
-            share: if is_number { row.share_cell().text() } else { String::new() },
-            size: row.change().unwrap_or(0.0),
-            places: [row.source_place.clone(), row.target_place.clone()],
-            total,
-        }
-    };
-    let rows = table.rows.iter().map(|row| words(row, false));
-    let rows: Vec<WordedRow> = rows.chain(table.total.iter().map(|row| words(row, true))).collect();
+    let rows = table.rows.iter().map(|row| worded_row(row, false));
+    let total = table.total.iter().map(|row| worded_row(row, true));
+    let rows: Vec<WordedRow> = rows.chain(total).collect();
     let one_kind = table.total.is_some();
     let sizes = rows.iter().filter(|row| one_kind && !row.total).map(|row| row.size.abs());
     WordedTable {
@@ -135,6 +121,25 @@ fn worded_table(table: &ComparisonTable) -> WordedTable {
         most: sizes.fold(0.0, f64::max),
         rows,
     }
+}
+
+fn worded_row(row: &ComparisonRow, total: bool) -> WordedRow {
+    let (source, target) = row.values();
+    let is_number = row.change().is_some();
+    WordedRow {
+        name: row.name.clone(),
+        source: side_text(source),
+        target: side_text(target),
+        change: if is_number { row.change_cell().text() } else { String::new() },
+        share: if is_number { row.share_cell().text() } else { String::new() },
+        size: row.change().unwrap_or(0.0),
+        places: [row.source_place.clone(), row.target_place.clone()],
+        total,
+    }
+}
+
+fn side_text(side: Option<TableCell>) -> String {
+    side.map_or_else(|| "—".to_owned(), |cell| cell.text())
 }
 
 fn page_ui(ui: &mut Ui, page: &WordedOverview) -> Option<[Option<ViewLocation>; 2]> {

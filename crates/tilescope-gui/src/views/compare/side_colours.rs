@@ -85,7 +85,8 @@ pub(crate) fn side_ui(ui: &mut Ui, side: ComparisonSide, name: &str) {
         ComparisonSide::Source => (sides.source, format!("Source: {name}")),
         ComparisonSide::Target => (sides.target, format!("Target: {name}")),
     };
-    let (font, ink) = (FontId::proportional(text_size::SMALL), ui.visuals().text_color());
+    let font = FontId::proportional(text_size::SMALL);
+    let ink = ui.visuals().text_color();
     match without_middle(ui.painter(), &text, font, ink, NAMES) {
         Some(short) => {
             ui.scope(|ui| legend_ui(ui, colour, &short)).response.on_hover_text(text);

@@ -22,7 +22,7 @@ use tilescope_analysis::exchange_code::{
 };
 use tilescope_analysis::tables::exchange_code as columns;
 use tilescope_analysis::view_location::ViewLocation;
-use tilescope_report::units::{IpuId, ProgramId, TileId};
+use tilescope_report::units::{IpuId, ProgramId};
 use tilescope_report::{Report, ReportError};
 
 /// All exchanges, and their table.
@@ -74,9 +74,11 @@ impl ExchangeCycleTables {
         all: &Versioned<ExchangeCyclesData>,
     ) {
         let own = self.chosen(context, &all.list.rows);
-        let (state, version) = (&mut self.states[0], all.version());
+        let state = &mut self.states[0];
+        let version = all.version();
         let clicked = ui.push_id("cycles", |ui| {
-            let (workers, hint) = (context.workers, "Filter exchanges");
+            let workers = context.workers;
+            let hint = "Filter exchanges";
             state.choose_ui(ui, workers, &all.table, version, hint, own.as_slice())
         });
         let Some(clicked) = clicked.inner else { return };
@@ -90,11 +92,11 @@ impl ExchangeCycleTables {
         let program = context.selection.program?;
         let of_step = context.selection.step.map(|step| step.at.ipu);
         let on = |ipu: Option<IpuId>| {
-            let is_it = |row: &ExchangeCycles| row.program == program && Some(row.ipu) == ipu;
-            rows.iter().position(is_it)
+            rows.iter().position(|row| row.program == program && Some(row.ipu) == ipu)
         };
-        let anywhere = || rows.iter().position(|row| row.program == program);
-        on(self.ipu).or_else(|| on(of_step)).or_else(anywhere)
+        on(self.ipu)
+            .or_else(|| on(of_step))
+            .or_else(|| rows.iter().position(|row| row.program == program))
     }
 
     /// Describes the selected exchange. Returns the place in the trace if its link was clicked.
@@ -125,9 +127,12 @@ impl ExchangeCycleTables {
         let tiles = context
             .ask(ui, &mut self.tiles, &program, |report, program| tiles_of(report, *program));
         tiles.show(ui, LIST_TEXTS, |ui, tiles| {
-            let place = |tile: &TileId| tiles.rows.iter().position(|row| row.tile == *tile);
-            let chosen: Vec<usize> = context.selection.tiles.iter().filter_map(place).collect();
-            let (state, version) = (&mut self.states[1], tiles.version());
+            let mut chosen = Vec::new();
+            for tile in &context.selection.tiles {
+                chosen.extend(tiles.rows.iter().position(|row| row.tile == *tile));
+            }
+            let state = &mut self.states[1];
+            let version = tiles.version();
             let clicked = ui.push_id("hot tiles", |ui| {
                 let hint = "Filter tiles";
                 state.choose_ui(ui, context.workers, &tiles.table, version, hint, &chosen)
@@ -186,14 +191,15 @@ fn words_ui(
 
 fn links_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &ExchangeCycles) -> Option<ViewLocation> {
     let ran = row.run.is_some_and(|run| run.executions > 0);
-    let (program, ipu) = (Some(row.program), Some(row.ipu));
+    let program = Some(row.program);
+    let ipu = Some(row.ipu);
     let hint = "Where it first ran on this IPU";
     let to_trace = ran && ui.link("Show in Execution trace").on_hover_text(hint).clicked();
     if row.operation.is_some() && ui.link("Show in Operations").clicked() {
         context.commands.push(AppCommand::SelectOperation(row.operation));
         context.commands.push(AppCommand::ShowView(ViewId::Operations));
     }
-    to_trace.then(|| ViewLocation { program, ipu, ..ViewLocation::default() })
+    if to_trace { Some(ViewLocation { program, ipu, ..ViewLocation::default() }) } else { None }
 }
 
 /// The table of all exchanges, as the view shows it.

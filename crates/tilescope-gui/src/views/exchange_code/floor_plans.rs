@@ -10,9 +10,9 @@ use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat_scale::{HeatScale, scale_ui};
 use crate::widgets::query_state::QueryTexts;
 use egui::{Label, RichText, Sense, Ui, UiBuilder};
-use tilescope_analysis::tile_curves::TileCurveUnit;
-use tilescope_report::units::{Bytes, ProgramId, exact_bytes};
-use tilescope_report::{Report, ReportError, TileTraffic};
+use tilescope_analysis::tile_curves::{TileCurveUnit, spread};
+use tilescope_report::units::{ProgramId, exact_bytes};
+use tilescope_report::{Report, ReportError};
 
 /// The data of both maps.
 struct ExchangeTraffics {
@@ -26,18 +26,17 @@ impl ExchangeTraffics {
     fn read(report: &Report, program: Option<ProgramId>) -> Result<Self, ReportError> {
         let Some(program) = program else {
             let tiles = report.traffic_by_tile()?;
-            let of =
-                |bytes: fn(&TileTraffic) -> Bytes| tiles.iter().map(|of| bytes(of).0).collect();
+            let sent = tiles.iter().map(|of| of.bytes_out.0).collect();
+            let received = tiles.iter().map(|of| of.bytes_in.0).collect();
             let name = "All exchanges and copies, each counted once".to_owned();
-            return Ok(Self { name, sides: [of(|of| of.bytes_out), of(|of| of.bytes_in)] });
+            return Ok(Self { name, sides: [sent, received] });
         };
         let tiles = report.target()?.tiles_per_replica() as usize;
         let traffic = report.exchange(program)?.map(|traffic| traffic.tiles).unwrap_or_default();
-        let of = |bytes: fn(&TileTraffic) -> Bytes| {
-            tilescope_analysis::tile_curves::spread(&traffic, tiles, bytes)
-        };
         let name = report.programs()?.get(program).map_or_else(String::new, |of| of.name.clone());
-        Ok(Self { name, sides: [of(|of| of.bytes_out), of(|of| of.bytes_in)] })
+        let sent = spread(&traffic, tiles, |of| of.bytes_out);
+        let received = spread(&traffic, tiles, |of| of.bytes_in);
+        Ok(Self { name, sides: [sent, received] })
     }
 }
 
@@ -105,7 +104,8 @@ impl ExchangeFloorPlans {
                 let title = RichText::new(title).size(text_size::SMALL);
                 ui.label(title.weak());
             });
-            let (generation, unit) = ((found.version(), side as u64), TileCurveUnit::Bytes);
+            let generation = (found.version(), side as u64);
+            let unit = TileCurveUnit::Bytes;
             let shown = FloorPlanValues { name: title, values, generation, scale, unit };
             floor_plan_ui(&mut ui, context, &mut self.maps[side], shown);
         }

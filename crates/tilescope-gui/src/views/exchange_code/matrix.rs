@@ -94,8 +94,8 @@ impl ExchangeMatrixPanel {
             program,
         };
         let shared = flows.clone();
-        let question = move |key: &ExchangeMatrixKey| matrix(&shared, key);
-        let found = self.cells.compute(ui.ctx(), context.workers, &key, question);
+        let found =
+            self.cells.compute(ui.ctx(), context.workers, &key, move |key| matrix(&shared, key));
         let palette = ThemePalette::for_ui(ui);
         let painter = ui.painter_at(frame);
         painter.rect_filled(frame, 0.0, palette.lane);
@@ -134,8 +134,7 @@ impl ExchangeMatrixPanel {
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
         for (at, (name, bytes, part)) in self.words.iter().enumerate() {
             let rect = part_rect(part, frame, x, y).intersect(frame);
-            let told = || (name.clone(), bytes.clone());
-            node_ui(ui, response.id.with(at), rect, Role::Cell, told);
+            node_ui(ui, response.id.with(at), rect, Role::Cell, || (name.clone(), bytes.clone()));
         }
         focus_ui(ui, &response, frame);
         self.pointer_ui(ui, context, &response, &found, drawn, (frame, [across, down]));
@@ -162,14 +161,13 @@ impl ExchangeMatrixPanel {
         let resized = (Vec2::from(old) - frame.size()).abs().max_elem() > 0.5;
         self.size = frame.size().into();
         let fresh = limits.map(|limits| PanZoomAxis::fitting_exactly(limits.range, limits.width));
-        let kept = |axes: [PanZoomAxis; 2]| {
+        self.axes = Some(self.axes.map_or(fresh, |axes| {
             let refit = |at: usize| {
                 let window = axes[at].window(old[at]).intersection(limits[at].range);
                 PanZoomAxis::fitting_exactly(window, limits[at].width)
             };
             if resized { [refit(0), refit(1)] } else { axes }
-        };
-        self.axes = Some(self.axes.map_or(fresh, kept));
+        }));
     }
 
     fn texture_of(
@@ -198,13 +196,16 @@ impl ExchangeMatrixPanel {
     ) {
         let Some([x, y]) = self.axes else { return };
         let [columns, rows] = found.key.cells;
-        let cell = |at: egui::Pos2| {
+        let find_cell = |at: egui::Pos2| {
             let share = (at - drawn.min) / drawn.size();
             let inside = drawn.contains(at) && frame.contains(at);
-            let place = |share: f32, cells: usize| ((share * cells as f32) as usize).min(cells - 1);
-            inside.then(|| (place(share.x, columns), place(share.y, rows)))
+            if inside {
+                Some((cell_of_share(share.x, columns), cell_of_share(share.y, rows)))
+            } else {
+                None
+            }
         };
-        if let Some((column, row)) = response.hover_pos().and_then(cell)
+        if let Some((column, row)) = response.hover_pos().and_then(find_cell)
             && !response.dragged()
         {
             cell_ui(response, found, column, row);
@@ -213,11 +214,13 @@ impl ExchangeMatrixPanel {
             return self.reset();
         }
         if response.clicked()
-            && let Some((column, row)) = response.interact_pointer_pos().and_then(cell)
+            && let Some((column, row)) = response.interact_pointer_pos().and_then(find_cell)
         {
             let (senders, receivers) = found.tiles(column, row);
             let mut chosen = vec![senders.first];
-            chosen.extend((receivers.first != senders.first).then_some(receivers.first));
+            if receivers.first != senders.first {
+                chosen.push(receivers.first);
+            }
             context.commands.push(AppCommand::SelectTiles(chosen));
         }
         let mut moved = [x, y];
@@ -269,6 +272,10 @@ impl ExchangeMatrixPanel {
         let label = egui::Label::new(RichText::new(text).size(text_size::SMALL).weak());
         ui.add(label.truncate()).on_hover_text(ASSUMED);
     }
+}
+
+fn cell_of_share(share: f32, cells: usize) -> usize {
+    ((share * cells as f32) as usize).min(cells - 1)
 }
 
 /// The explanation of recorded and assumed traffic.
@@ -357,23 +364,32 @@ fn movement(
 /// Colours the known traffic. Cells with assumed traffic only stay transparent, so that the hatch
 /// below is visible.
 fn image(found: &ExchangeMatrix, scale: HeatScale, palette: &ThemePalette) -> ColorImage {
-    let pixel = |(bytes, known): (&f64, &f64)| match (*bytes, *known) {
-        (_, known) if known > 0.0 => palette.heat(scale.share(known.round() as u64)),
-        (bytes, _) if bytes > 0.0 => Color32::TRANSPARENT,
-        _ => palette.lane,
-    };
-    let pixels: Vec<Color32> = found.bytes.iter().zip(&found.known_bytes).map(pixel).collect();
+    let mut pixels = Vec::new();
+    for (bytes, known) in found.bytes.iter().zip(&found.known_bytes) {
+        pixels.push(if *known > 0.0 {
+            palette.heat(scale.share(known.round() as u64))
+        } else if *bytes > 0.0 {
+            Color32::TRANSPARENT
+        } else {
+            palette.lane
+        });
+    }
     ColorImage::new(found.key.cells, pixels)
 }
 
 /// Formats bytes, and the share of them whose sender or receiver is assumed.
 fn bytes_words(bytes: f64, known: f64) -> String {
-    let whole = |bytes: f64| exact_bytes(bytes.round() as u64);
     match (bytes.round(), known.round()) {
-        (all, known) if all <= known => whole(bytes),
-        (_, known) if known > 0.0 => format!("{}, of which {} known", whole(bytes), whole(known)),
-        _ => format!("{}, assumed", whole(bytes)),
+        (all, known) if all <= known => whole_bytes(bytes),
+        (_, known) if known > 0.0 => {
+            format!("{}, of which {} known", whole_bytes(bytes), whole_bytes(known))
+        }
+        _ => format!("{}, assumed", whole_bytes(bytes)),
     }
+}
+
+fn whole_bytes(bytes: f64) -> String {
+    exact_bytes(bytes.round() as u64)
 }
 
 /// The name and value of a part of the matrix.
@@ -431,25 +447,19 @@ fn numbers_ui(ui: &Ui, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     let palette = ThemePalette::for_ui(ui);
     let font = FontId::proportional(text_size::CAPTION);
     let painter = ui.painter();
-    let title = |at, align, text: &str| {
+    let paint_title = |at, align, text: &str| {
         painter.text(at, align, text, font.clone(), palette.weak_text);
     };
-    title(pos2(frame.left(), frame.top() - 36.0), Align2::LEFT_TOP, "Receiving tile");
-    title(pos2(frame.left() - 8.0, frame.top() - 36.0), Align2::RIGHT_TOP, "Sending tile");
-    let ticks = |axis: PanZoomAxis, length: f32, apart: f32| {
-        let step = tick_step(axis.scale(), apart);
-        let window = axis.window(length);
-        let first = window.start.div_ceil(step);
-        (first..).map(move |i| i * step).take_while(move |tile| *tile < window.end).take(400)
-    };
-    for tile in ticks(x, frame.width(), 70.0) {
+    paint_title(pos2(frame.left(), frame.top() - 36.0), Align2::LEFT_TOP, "Receiving tile");
+    paint_title(pos2(frame.left() - 8.0, frame.top() - 36.0), Align2::RIGHT_TOP, "Sending tile");
+    for tile in labelled_tiles(x, frame.width(), 70.0) {
         let at = pos2(frame.left() + x.x_from_position(tile), frame.top() - 4.0);
         if at.x <= frame.right() - 10.0 {
             painter.text(at, Align2::LEFT_BOTTOM, grouped(tile), font.clone(), palette.text);
         }
         painter.vline(at.x, frame.top() - 4.0..=frame.top(), Stroke::new(1.0, palette.outline));
     }
-    for tile in ticks(y, frame.height(), 30.0) {
+    for tile in labelled_tiles(y, frame.height(), 30.0) {
         let at = pos2(frame.left() - 8.0, frame.top() + y.x_from_position(tile));
         if at.y <= frame.bottom() - 4.0 {
             painter.text(at, Align2::RIGHT_TOP, grouped(tile), font.clone(), palette.text);
@@ -458,12 +468,20 @@ fn numbers_ui(ui: &Ui, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     }
 }
 
+fn labelled_tiles(axis: PanZoomAxis, length: f32, apart: f32) -> impl Iterator<Item = u64> {
+    let step = tick_step(axis.scale(), apart);
+    let window = axis.window(length);
+    let first = window.start.div_ceil(step);
+    (first..).map(move |i| i * step).take_while(move |tile| *tile < window.end).take(400)
+}
+
 /// Highlights the rows and columns of the selected tiles.
 fn selection_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     let painter = ui.painter_at(frame);
     let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).selection);
     for tile in &context.selection.tiles {
-        let (first, end) = (u64::from(*tile), u64::from(*tile) + 1);
+        let first = u64::from(*tile);
+        let end = u64::from(*tile) + 1;
         let column = Rect::from_x_y_ranges(
             frame.left() + x.x_from_position(first)..=frame.left() + x.x_from_position(end),
             frame.top() - 2.0..=frame.bottom() + 2.0,

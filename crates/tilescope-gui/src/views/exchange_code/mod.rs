@@ -147,11 +147,15 @@ impl ReportView for ExchangeCodeView {
 /// The reason that there is nothing to show, if any.
 fn why_empty(report: &Report) -> Option<(&'static str, &'static str)> {
     let recorded = report.has(ReportPart::Exchanges) || report.has(ReportPart::Categories);
-    (!recorded).then_some((
-        "No exchange code recorded",
-        "This report records neither memory categories nor exchange traffic. With Poplar, switch \
+    if !recorded {
+        Some((
+            "No exchange code recorded",
+            "This report records neither memory categories nor exchange traffic. With Poplar, switch \
          on autoReport.outputGraphProfile.",
-    ))
+        ))
+    } else {
+        None
+    }
 }
 
 impl ExchangeCodeView {
@@ -268,7 +272,8 @@ impl ExchangeCodeView {
                 ExchangeMeasure::Traffic => "Bytes received and sent by tile",
                 ExchangeMeasure::Messages => "Messages by tile",
             };
-            let (order, per_ipu) = (self.order, self.per_ipu);
+            let order = self.order;
+            let per_ipu = self.per_ipu;
             let look = TileGraphOptions { name, order, per_ipu, ..TileGraphOptions::default() };
             tile_graph_ui(ui, context, &mut self.graph, (curves, look));
         });
@@ -308,12 +313,12 @@ impl ExchangeCodeView {
             (ExchangeCodeTab::Tiles, "Tiles"),
         ];
         let none = context.selection.program.is_none();
-        let waits = |tab| {
-            let waits = matches!(tab, ExchangeCodeTab::Details | ExchangeCodeTab::HotTiles);
-            (none && waits).then_some("Select an exchange first")
-        };
-        let chosen =
-            tabs_row_ui(ui, |ui| waiting_tabs_ui(ui, VIEW.id.name(), &tabs, &mut self.tab, waits));
+        let chosen = tabs_row_ui(ui, |ui| {
+            waiting_tabs_ui(ui, VIEW.id.name(), &tabs, &mut self.tab, |tab| {
+                let waits = matches!(tab, ExchangeCodeTab::Details | ExchangeCodeTab::HotTiles);
+                if none && waits { Some("Select an exchange first") } else { None }
+            })
+        });
         *open |= chosen;
         let of_one = matches!(self.tab, ExchangeCodeTab::Details | ExchangeCodeTab::HotTiles);
         let curves = matches!(self.show, ExchangeCodeGraphMode::Curves(_));

@@ -54,11 +54,10 @@ impl ExchangeCodeTables {
         tab: ExchangeCodeTab,
     ) -> Option<ViewLocation> {
         let recorded = context.opened.report.has(ReportPart::Exchanges);
-        let missing = |what: &str| format!("This report does not record what {what}.");
         match tab {
-            ExchangeCodeTab::Programs if !recorded => hint_ui(ui, &missing("programs move")),
+            ExchangeCodeTab::Programs if !recorded => hint_ui(ui, &not_recorded("programs move")),
             ExchangeCodeTab::Tiles | ExchangeCodeTab::HotTiles if !recorded => {
-                hint_ui(ui, &missing("tiles send and receive"));
+                hint_ui(ui, &not_recorded("tiles send and receive"));
             }
             ExchangeCodeTab::Overview => self.overview_ui(ui, context),
             ExchangeCodeTab::Programs => self.programs_ui(ui, context),
@@ -126,7 +125,8 @@ impl ExchangeCodeTables {
             if listed.rows.is_empty() {
                 return hint_ui(ui, "No IPU sends data to another IPU in the recorded run.");
             }
-            let (state, version) = (&mut self.states[2], listed.version());
+            let state = &mut self.states[2];
+            let version = listed.version();
             ui.push_id("pairs", |ui| {
                 state.ui(ui, context.workers, listed, version, "Filter IPUs");
             });
@@ -145,8 +145,10 @@ impl ExchangeCodeTables {
         listed: &Versioned<ExchangeTableRows<ExchangeTileRow>>,
     ) {
         let state = &mut self.states[1];
-        let place = |tile: &TileId| listed.rows.iter().position(|row| row.tile == *tile);
-        let chosen: Vec<usize> = context.selection.tiles.iter().filter_map(place).collect();
+        let mut chosen = Vec::new();
+        for tile in &context.selection.tiles {
+            chosen.extend(listed.rows.iter().position(|row| row.tile == *tile));
+        }
         let generation = listed.version();
         let clicked = ui
             .push_id("tiles", |ui| {
@@ -159,6 +161,10 @@ impl ExchangeCodeTables {
             select_tile(context, listed.rows[row].tile, add);
         }
     }
+}
+
+fn not_recorded(what: &str) -> String {
+    format!("This report does not record what {what}.")
 }
 
 /// The table of this name, as the view shows it.
@@ -270,7 +276,8 @@ fn replicas_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOv
     };
     let hint = "Open What if with this change, to simulate it and compare both reports";
     if ui.button(words).on_hover_text(hint).clicked() {
-        let (key, value) = ("options.replication_factor", replicas.to_string());
+        let key = "options.replication_factor";
+        let value = replicas.to_string();
         context.commands.push(AppCommand::OpenWhatIfWith(key, value));
     }
 }

@@ -114,11 +114,12 @@ impl BarRasterizer<'_> {
         let scale = fill.width as f64 / fill.window.length().max(Cycles(1)).as_f64();
         // Subtract as integers first: as floats, cycles up to 2^63 lose their low digits. The clamp
         // keeps bars far outside the window within the range of a `usize` column.
-        let place = |cycle: u64| {
+        let to_column = |cycle: u64| {
             let offset = cycle as i64 - fill.window.start.0 as i64;
             (offset as f64 * scale).clamp(-4.0, fill.width as f64 + 4.0)
         };
-        let (left, right) = (place(item.range.start.0), place(item.range.end.0));
+        let left = to_column(item.range.start.0);
+        let right = to_column(item.range.end.0);
         if right <= 0.0 || left >= fill.width as f64 {
             return;
         }
@@ -231,7 +232,8 @@ impl NarrowBarColumns {
     ) {
         let foot = (fill.row_height / 18).max(1);
         for (index, column) in self.columns.iter().enumerate().filter(|(_, c)| c.cover > 0.0) {
-            let (row, x) = (index / self.width, index % self.width);
+            let row = index / self.width;
+            let x = index % self.width;
             let [r, g, b] = column.colour.map(|sum| (sum / column.cover) as u8);
             let own = Color32::from_rgb(r, g, b);
             // Rounding and minimum weights may add up to more than one column.

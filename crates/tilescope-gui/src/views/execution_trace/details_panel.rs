@@ -18,7 +18,7 @@ use crate::widgets::waiting_tabs_ui;
 use egui::Ui;
 use tilescope_analysis::tables::execution_trace as columns;
 use tilescope_analysis::trace::window_summary;
-use tilescope_report::units::{CycleRange, ReplicaClassId, ReplicaIpu};
+use tilescope_report::units::{ReplicaClassId, ReplicaIpu};
 
 /// Shows the tabs, and the selected one if the panel is open. Returns the user's choice.
 pub(super) fn tables_ui(
@@ -59,8 +59,10 @@ pub(super) fn tables_ui(
         let tabs = &tabs[..if beside { 3 } else { all }];
         waiting_tabs_ui(ui, ViewId::ExecutionTrace.name(), tabs, &mut tab, waits);
     });
-    let mut chosen: Vec<TraceEvent> =
-        (tab != shown).then_some(TraceEvent::ShowTab(tab)).into_iter().collect();
+    let mut chosen = Vec::new();
+    if tab != shown {
+        chosen.push(TraceEvent::ShowTab(tab));
+    }
     if !*open {
         *open = !chosen.is_empty();
         return chosen;
@@ -100,14 +102,16 @@ fn summary_ui(
     let unfolded = replica_row::unfolded(context, prepared) > 1;
     let classes = if unfolded { prepared.classes.classes.len().max(1) } else { 1 };
     let shown = settings.shown_ipus(prepared);
-    let of = |class| shown.iter().map(move |ipu| ReplicaIpu { class, ipu: *ipu });
-    let ipus: Vec<ReplicaIpu> = (0..classes).map(ReplicaClassId::from_index).flat_map(of).collect();
+    let mut ipus = Vec::new();
+    for class in (0..classes).map(ReplicaClassId::from_index) {
+        ipus.extend(shown.iter().map(|ipu| ReplicaIpu { class, ipu: *ipu }));
+    }
     let shared = prepared.clone();
-    let question = move |(window, ipus): &(CycleRange, Vec<ReplicaIpu>)| {
-        window_summary(&shared.trace, *window, ipus)
-    };
     let texts = QueryTexts { waiting: "Adding up…", failed: "The summary cannot be computed" };
-    let summary = queries.summary.ask(ui.ctx(), context.workers, &(window, ipus), question);
+    let summary =
+        queries.summary.ask(ui.ctx(), context.workers, &(window, ipus), move |(window, ipus)| {
+            window_summary(&shared.trace, *window, ipus)
+        });
     summary.show(ui, texts, |ui, summary| {
         let bytes = context.opened.report.has(tilescope_report::ReportPart::StepBytes);
         let known = details_tables::RecordedTraceColumns { bytes, balance: prepared.balance };

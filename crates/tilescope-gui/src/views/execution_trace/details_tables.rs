@@ -56,7 +56,8 @@ pub(crate) fn summary_ui(
         ui.add_space(spacing::XS);
         header_ui(ui, &widths, table);
         // Rows scrolled out of sight are not laid out.
-        let (count, height) = (table.rows.len(), row_height(&widths));
+        let count = table.rows.len();
+        let height = row_height(&widths);
         let top = ui.cursor().top();
         let all = vec2(widths.iter().sum::<f32>(), count as f32 * height);
         let seen = |y: f32| (((y - top) / height).max(0.0) as usize).min(count);
@@ -195,11 +196,14 @@ const NOT_RECORDED: &str = "not recorded";
 
 /// Formats three amounts of bytes, separated from each other.
 fn traffic_text(traffic: &[TableCell], numbers: NumberFormat) -> String {
-    let short = |cell: &TableCell| match cell {
-        TableCell::Bytes(bytes) => numbers.bytes(bytes.0),
-        other => other.text(),
-    };
-    traffic.iter().map(short).collect::<Vec<_>>().join(" / ")
+    let mut texts = Vec::new();
+    for cell in traffic {
+        texts.push(match cell {
+            TableCell::Bytes(bytes) => numbers.bytes(bytes.0),
+            other => other.text(),
+        });
+    }
+    texts.join(" / ")
 }
 
 /// The colours of shares, in the order of the columns.
@@ -224,10 +228,11 @@ fn parts<'a>(
     cells: &[TableCell],
 ) -> Vec<(Color32, f64, &'a str, String)> {
     let all = share_colours(palette).into_iter().zip(columns).zip(cells);
-    let part = |((colour, column), cell): ((Color32, &'a TableColumn), &TableCell)| {
+    all.map(|((colour, column), cell)| {
         (colour, cell.number().unwrap_or(0.0), column.title.as_str(), cell.text())
-    };
-    all.map(part).filter(|(_, share, ..)| *share >= 0.0005).collect()
+    })
+    .filter(|(_, share, ..)| *share >= 0.0005)
+    .collect()
 }
 
 /// The size of the text below the bar of shares.
@@ -258,11 +263,11 @@ fn proportions_ui(
         ui.painter().rect_filled(part, 0.0, *colour);
         left = right;
     }
-    let width = |text: &String| {
+    let measure = |text: &String| {
         let font = egui::FontId::proportional(WORDS);
         ui.painter().layout_no_wrap(text.clone(), font, palette.text).size().x + 21.0
     };
-    let widths: Vec<f32> = text.iter().map(width).collect();
+    let widths: Vec<f32> = text.iter().map(measure).collect();
     let room = ui.available_width();
     // Lines as high as their text: two of them fit below the bar, and a tooltip shows the rest.
     ui.spacing_mut().interact_size.y = WORDS + 3.0;
@@ -324,26 +329,23 @@ pub(crate) fn step_ui<T: Default>(
     let palette = ThemePalette::for_ui(ui);
     let colour = step_colour(palette, view.kind, activity, external);
     let title = format!("{} on {place}", view.title);
-    let rows = |ui: &mut Ui| {
-        for row in &view.rows {
-            fact_row_ui(ui, row.name, &row.value, row.formula);
-        }
-        for (index, vertex) in view.vertices.iter().enumerate() {
-            let name = if index == 0 { "Vertices" } else { "" };
-            fact_row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
-        }
-        if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEndpoint::Host {
-            fact_row_ui(
-                ui,
-                "Hint",
-                "A long StreamCopyBegin means that the host was not ready.",
-                "",
-            );
-        }
-    };
     let mut found = T::default();
-    details_with(ui, (colour, &title), rows, |ui| found = beside(ui));
+    details_with(ui, (colour, &title), |ui| step_rows_ui(ui, view), |ui| found = beside(ui));
     found
+}
+
+fn step_rows_ui(ui: &mut Ui, view: &StepDetailReport) {
+    for row in &view.rows {
+        fact_row_ui(ui, row.name, &row.value, row.formula);
+    }
+    for (index, vertex) in view.vertices.iter().enumerate() {
+        let name = if index == 0 { "Vertices" } else { "" };
+        fact_row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
+    }
+    if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEndpoint::Host {
+        let hint = "A long StreamCopyBegin means that the host was not ready.";
+        fact_row_ui(ui, "Hint", hint, "");
+    }
 }
 
 /// Several steps side by side: a row for each name that any of them has, a column for each step.

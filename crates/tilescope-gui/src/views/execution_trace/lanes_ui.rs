@@ -131,7 +131,8 @@ impl ExecutionTraceView {
     ) -> TraceLayout<'a> {
         let axis = self.axis(limits);
         let shares = self.look(ui, context, prepared, (false, false)).shows_shares(axis);
-        let (room, shown) = (regions.lanes.height(), self.settings.shown_ipus(prepared));
+        let room = regions.lanes.height();
+        let shown = self.settings.shown_ipus(prepared);
         let TraceSettings { enlarged, heights, .. } = &self.settings;
         let prefs = &context.prefs.trace;
         let replicas = unfolded(context, prepared);
@@ -141,7 +142,8 @@ impl ExecutionTraceView {
         if let Some(at) = self.settings.reveal.take()
             && let Some(block) = blocks.iter().find(|block| block.lanes.at == at)
         {
-            let (top, end) = (block.top, block.top + f64::from(block.height()));
+            let top = block.top;
+            let end = block.top + f64::from(block.height());
             // The upper part of an IPU that does not fit at all.
             let least = (end - f64::from(room)).min(top);
             self.settings.scroll = self.settings.scroll.clamp(least, top.max(least));
@@ -232,7 +234,8 @@ impl ExecutionTraceView {
         if self.settings.tab != TraceDetailsTab::Tiles || context.pane.is_some() {
             return;
         }
-        let (lanes, step) = (layout.regions.lanes, context.selection.step);
+        let lanes = layout.regions.lanes;
+        let step = context.selection.step;
         let before = self.queries.tiles.cursor();
         self.queries.tiles.follow(step);
         let pointed = response.hover_pos().filter(|at| lanes.contains(*at));
@@ -274,7 +277,8 @@ impl ExecutionTraceView {
         });
         let (item, (at, sub_lane)) = on_path.or(on_lane)?;
         prepared.known_path()?;
-        let (position, step) = (item.first_position(), item.step()?);
+        let position = item.first_position();
+        let step = item.step()?;
         let key = SelectedStep { at, sub_lane, position, step };
         let asked = context.ask(ui, &mut self.queries.pointed, &key, |report, step| {
             step_on_path(report, step.step, step.at, step.sub_lane)
@@ -374,15 +378,19 @@ impl ExecutionTraceView {
         action: ViewAction,
     ) {
         let Some(shown) = self.settings.shown() else { return };
-        let walk = |forwards, add| Some(StepMove { forwards, add, on_path: false });
-        let on_path = |forwards| Some(StepMove { forwards, add: false, on_path: true });
+        let on_path =
+            matches!(action, ViewAction::SelectNextOnPath | ViewAction::SelectPreviousOnPath);
+        let add =
+            matches!(action, ViewAction::AddNextToSelection | ViewAction::AddPreviousToSelection);
         let step_move = match action {
-            ViewAction::SelectNextOnPath => on_path(true),
-            ViewAction::SelectPreviousOnPath => on_path(false),
-            ViewAction::SelectNext => walk(true, false),
-            ViewAction::SelectPrevious => walk(false, false),
-            ViewAction::AddNextToSelection => walk(true, true),
-            ViewAction::AddPreviousToSelection => walk(false, true),
+            ViewAction::SelectNext
+            | ViewAction::SelectNextOnPath
+            | ViewAction::AddNextToSelection => Some(StepMove { forwards: true, add, on_path }),
+            ViewAction::SelectPrevious
+            | ViewAction::SelectPreviousOnPath
+            | ViewAction::AddPreviousToSelection => {
+                Some(StepMove { forwards: false, add, on_path })
+            }
             _ => None,
         };
         let place = match action {
@@ -539,9 +547,10 @@ fn gutter_ui(ui: &Ui, layout: &TraceLayout<'_>, settings: &TraceSettings) -> Opt
             continue;
         }
         let large = settings.enlarged.contains(&ipu);
-        let (name, what) = match large {
-            true => (format!("Shrink IPU {ipu}"), "as high as the others"),
-            false => (format!("Enlarge IPU {ipu}"), "all rows, high enough for names"),
+        let (name, what) = if large {
+            (format!("Shrink IPU {ipu}"), "as high as the others")
+        } else {
+            (format!("Enlarge IPU {ipu}"), "all rows, high enough for names")
         };
         let response = ui.interact(rect, id(ui, "enlarge").with(ipu), Sense::click());
         response.widget_info(|| WidgetInfo::labeled(Role::Button, true, &name));
@@ -581,7 +590,7 @@ fn border_ui(ui: &Ui, own: Rect, (ipu, height): (IpuId, f32)) -> Option<TraceEve
     let changed = (height + response.drag_delta().y).clamp(LEAST_HEIGHT, MOST_HEIGHT);
     let dragged = response.dragged();
     response.on_hover_text("Drag to change the height; double-click to reset it");
-    dragged.then_some(TraceEvent::SetIpuHeight(ipu, Some(changed)))
+    if dragged { Some(TraceEvent::SetIpuHeight(ipu, Some(changed))) } else { None }
 }
 
 /// The scroll bar beside the lanes, if not all of them are visible.
@@ -605,5 +614,5 @@ fn scroll_bar_ui(ui: &Ui, lanes: Rect, scroll: f64, total: f64) -> Option<TraceE
     let colour = if response.hovered() { palette.weak_text } else { palette.outline };
     ui.painter().rect_filled(handle, CornerRadius::same(4), colour);
     let moved = f64::from(response.drag_delta().y) / free.max(1.0) * (total - shown);
-    response.dragged().then_some(TraceEvent::ScrollBy(moved))
+    if response.dragged() { Some(TraceEvent::ScrollBy(moved)) } else { None }
 }

@@ -54,12 +54,16 @@ impl ReplicasAlike {
     ) -> Option<Self> {
         // A report may already have the lanes of all replicas, which stay as they are.
         let one = ipus <= target.ipus_per_replica as usize && target.replicas > 1;
-        one.then_some(match origin {
-            ReportOrigin::Tilescope if classes.differ() => Self::Differ(target.replicas),
-            ReportOrigin::Tilescope if !waits.is_empty() => Self::Unequal(target.replicas),
-            ReportOrigin::Tilescope => Self::Alike(target.replicas),
-            ReportOrigin::Foreign => Self::OneProfiled(target.replicas),
-        })
+        if one {
+            Some(match origin {
+                ReportOrigin::Tilescope if classes.differ() => Self::Differ(target.replicas),
+                ReportOrigin::Tilescope if !waits.is_empty() => Self::Unequal(target.replicas),
+                ReportOrigin::Tilescope => Self::Alike(target.replicas),
+                ReportOrigin::Foreign => Self::OneProfiled(target.replicas),
+            })
+        } else {
+            None
+        }
     }
 
     /// Describes the replicas: `4 replicas alike; one is shown`. `in_short` omits the differences
@@ -69,9 +73,10 @@ impl ReplicasAlike {
         match self {
             Self::Alike(count) => format!("{} identical replicas; {shown}", grouped(count.into())),
             Self::Differ(count) => {
-                let shown = match unfolded {
-                    true => "all are shown, below marks of replica 0",
-                    false => "replica 0 is shown",
+                let shown = if unfolded {
+                    "all are shown, below marks of replica 0"
+                } else {
+                    "replica 0 is shown"
                 };
                 let ways = grouped(classes.classes.len() as u64);
                 let long = sentence(classes).filter(|_| !in_short);
@@ -236,7 +241,9 @@ pub(crate) fn prepare(
         }
     }
     let ipus = ipu_lanes(&trace, &labels);
-    let (range, mut host, mut exchanged) = (trace.range(), false, false);
+    let range = trace.range();
+    let mut host = false;
+    let mut exchanged = false;
     for info in trace.lanes() {
         let lane = trace.lane_of(info.ipu, info.sub_lane);
         let totals = lane.map(|lane| lane.totals(range)).transpose()?;
@@ -282,7 +289,8 @@ fn ipu_lanes(trace: &Trace, labels: &ProgramLabels) -> Vec<IpuLanes> {
         // Lanes are sorted by IPU, then sub-lane.
         let at = ReplicaIpu { class: lane.class, ipu: lane.ipu };
         if ipus.last().is_none_or(|ipu| ipu.at != at) {
-            let (sub_lanes, flame_rows) = (Vec::new(), Vec::new());
+            let sub_lanes = Vec::new();
+            let flame_rows = Vec::new();
             ipus.push(IpuLanes { at, sub_lanes, steps: 0, flame_rows });
         }
         if let Some(ipu) = ipus.last_mut() {

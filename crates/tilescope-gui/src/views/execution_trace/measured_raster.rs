@@ -74,8 +74,9 @@ impl<'a> MeasuredShares<'a> {
             return;
         }
         let scale = width as f64 / self.raster.window.length().max(Cycles(1)).as_f64();
-        let column = |cycle: Cycles| (cycle - self.raster.window.start).as_f64() * scale;
-        let (left, right) = (column(shown.start), column(shown.end));
+        let to_column = |cycle: Cycles| (cycle - self.raster.window.start).as_f64() * scale;
+        let left = to_column(shown.start);
+        let right = to_column(shown.end);
         let kind = SampleKind::ALL.into_iter().position(|known| known == kind).unwrap_or(0);
         let (top, bottom) = rows_of_tile(place, self.measured.len(), height);
         let columns = left.floor() as usize..(right.ceil() as usize).min(width);
@@ -141,10 +142,8 @@ mod tests {
         std::fs::write(&path, IpuStackProfile::layers(8, 3).bytes()).unwrap();
         let report = Report::open_with_cache(&path, None).unwrap();
         let trace = report.trace().unwrap().unwrap();
-        let (times, labels) = (
-            TileWorkTimes::read(&report).unwrap(),
-            ProgramLabels::new(&report.programs().unwrap()),
-        );
+        let times = TileWorkTimes::read(&report).unwrap();
+        let labels = ProgramLabels::new(&report.programs().unwrap());
         let window = CycleRange::new(Cycles(0), trace.range().end);
         let width = window.length().0 as usize;
         // A row for each tile and a column for each cycle.
@@ -162,7 +161,8 @@ mod tests {
         let lanes = [(0, spans)];
         let mut image = raster.fill(&lanes);
         draw(&report, &raster, &lanes, &mut image).unwrap();
-        let (mut samples, names) = (0, report.sample_labels().unwrap());
+        let mut samples = 0;
+        let names = report.sample_labels().unwrap();
         let every = StepId(0)..StepId(u64::MAX);
         report
             .visit_tile_samples(every, |_, sample| {

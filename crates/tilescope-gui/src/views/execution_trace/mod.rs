@@ -153,7 +153,8 @@ impl ReportView for ExecutionTraceView {
 
 impl TimelineView for ExecutionTraceView {
     fn timeline(&self) -> Option<VisibleTimeline> {
-        let ((axis, limits), painted) = (self.settings.shown()?, self.painted?);
+        let (axis, limits) = self.settings.shown()?;
+        let painted = self.painted?;
         Some(VisibleTimeline { axis, width: limits.width, lanes: painted.rect, run: painted.run })
     }
 
@@ -245,7 +246,8 @@ impl ExecutionTraceView {
 
     fn toolbar_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &LoadedTrace) {
         let mut events = Vec::new();
-        let (settings, focus_filter) = (&self.settings, &mut self.input.focus_filter);
+        let settings = &self.settings;
+        let focus_filter = &mut self.input.focus_filter;
         toolbar_ui(ui, VIEW.id.name(), |bar| {
             events = controls_ui(bar, context, prepared, settings, focus_filter);
         });

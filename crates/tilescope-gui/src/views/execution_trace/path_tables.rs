@@ -36,7 +36,8 @@ pub(super) struct PathTablesPanel {
 
 impl Default for PathTablesPanel {
     fn default() -> Self {
-        let (path, slack) = (TableState::as_given(), TableState::as_given());
+        let path = TableState::as_given();
+        let slack = TableState::as_given();
         Self { found: BackgroundQuery::default(), path, slack }
     }
 }
@@ -61,7 +62,8 @@ impl PathTablesPanel {
         let texts = QueryTexts { waiting: "Adding up…", failed: "The path cannot be read" };
         let found = context
             .ask(ui, &mut self.found, &window, |report, window| path_tables(report, *window));
-        let (path, slack) = (&mut self.path, &mut self.slack);
+        let path = &mut self.path;
+        let slack = &mut self.slack;
         found.show(ui, texts, |ui, found| {
             if found.totals.rows.is_empty() {
                 empty_state_ui(ui, "No critical path", "No step runs in these cycles.");
@@ -106,7 +108,7 @@ fn path_ui(
     });
     let row = found.totals.rows.get(chosen.inner?)?;
     let (lane, position) = row.longest;
-    (row.steps > 0).then_some(TraceEvent::GoToPosition { lane, position })
+    if row.steps > 0 { Some(TraceEvent::GoToPosition { lane, position }) } else { None }
 }
 
 fn slack_ui(

@@ -22,7 +22,7 @@ use crate::widgets::split_texture::SplitImage;
 use egui::{Rect, Ui};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use tilescope_analysis::critical_path::{StepOnPath, WhyChain};
 use tilescope_analysis::distribution::ValueStatistics;
 use tilescope_analysis::trace::{
@@ -81,10 +81,9 @@ impl TraceQueries {
         }
         let report = context.opened.report.clone();
         let progress = self.progress.clone();
-        let question = move |(): &(), cancelled: &Arc<AtomicBool>| {
+        self.prepared.ask_cancellable(ui.ctx(), context.workers, &(), move |(), cancelled| {
             prepare(&report, &progress, cancelled).map(|found| found.map(Versioned::new))
-        };
-        self.prepared.ask_cancellable(ui.ctx(), context.workers, &(), question)
+        })
     }
 
     /// Queries the marks of a run that has too many to read up front. Returns true once they are
@@ -141,10 +140,9 @@ impl TraceQueries {
         key: TraceOverviewKey,
     ) -> QueryState<SplitImage> {
         let shared = prepared.clone();
-        let question = move |(width, row, colours): &TraceOverviewKey| {
+        self.overview.ask(ui.ctx(), context.workers, &key, move |(width, row, colours)| {
             overview(&shared, (*width, *row), *colours)
-        };
-        self.overview.ask(ui.ctx(), context.workers, &key, question)
+        })
     }
 
     /// Queries the visible scene, unless it is already being read.
@@ -248,9 +246,10 @@ pub(super) fn scene_key(
         marks: prefs.marks,
         marks_known: look.marks_known,
         arrows: prefs.arrows,
-        path: match look.path_known {
-            true => (layout.regions.path.height() * pixels_per_point).round() as usize,
-            false => 0,
+        path: if look.path_known {
+            (layout.regions.path.height() * pixels_per_point).round() as usize
+        } else {
+            0
         },
         chosen: selected.map(|step| step.step),
         shares: look.shows_shares(layout.axis),
@@ -261,9 +260,10 @@ pub(super) fn scene_key(
             .blocks
             .first()
             .map_or(0, |block| (block.links * pixels_per_point).round() as usize),
-        tiles: match prefs.tiles {
-            true => (f32::from(prefs.tiles_height) * pixels_per_point) as usize,
-            false => 0,
+        tiles: if prefs.tiles {
+            (f32::from(prefs.tiles_height) * pixels_per_point) as usize
+        } else {
+            0
         },
     }
 }

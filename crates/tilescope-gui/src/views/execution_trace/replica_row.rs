@@ -34,12 +34,14 @@ pub(super) fn replicas_ui(ui: &Ui, context: &ViewContext<'_>, prepared: &LoadedT
     let painter = ui.painter();
     painter.text(title, Align2::RIGHT_CENTER, "Replicas", font.clone(), palette.weak_text);
     let at = pos2(row.left() + 2.0, row.center().y - 1.0);
-    let words = |in_short| alike.words(&prepared.classes, context.prefs.trace.replicas, in_short);
-    let (all, short) = (words(false), words(true));
-    let galley = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), palette.text);
+    let describe =
+        |in_short| alike.words(&prepared.classes, context.prefs.trace.replicas, in_short);
+    let all = describe(false);
+    let short = describe(true);
+    let lay_out = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), palette.text);
     // A long sentence would leave no space for the link that unfolds the lanes.
-    let (shown, is_cut) = match galley(&all) {
-        long if at.x + long.size().x + LINK > row.right() => (galley(&short), true),
+    let (shown, is_cut) = match lay_out(&all) {
+        long if at.x + long.size().x + LINK > row.right() => (lay_out(&short), true),
         long => (long, false),
     };
     let said = Align2::LEFT_CENTER.anchor_size(at, shown.size());
@@ -53,9 +55,10 @@ pub(super) fn replicas_ui(ui: &Ui, context: &ViewContext<'_>, prepared: &LoadedT
     if alike.count() < 2 {
         return;
     }
-    let (text, name) = match context.prefs.trace.replicas {
-        true => ("Fold", "Fold replicas"),
-        false => ("Unfold", "Unfold replicas"),
+    let (text, name) = if context.prefs.trace.replicas {
+        ("Fold", "Fold replicas")
+    } else {
+        ("Unfold", "Unfold replicas")
     };
     let at = pos2(said.right() + 12.0, at.y);
     let link = painter.text(at, Align2::LEFT_CENTER, text, font, palette.accent);

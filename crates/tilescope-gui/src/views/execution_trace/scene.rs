@@ -116,7 +116,7 @@ impl IpuLaneScene {
         let behind = self.marks.partition_point(|mark| mark.block.range.start <= cycles.start);
         let last = self.marks.get(behind.checked_sub(1)?)?;
         let holds = last.block.micro_batch().is_some() && cycles.end <= last.block.range.end;
-        holds.then_some(last)
+        if holds { Some(last) } else { None }
     }
 }
 
@@ -147,9 +147,8 @@ pub(crate) fn build_scene(
             text => prepared.labels.matching(text),
         },
     };
-    let lanes_of = |rows: &IpuRowsKey| prepared.lanes_at(rows.at);
     let shown: Vec<(&IpuLanes, &IpuRowsKey)> =
-        key.ipus.iter().filter_map(|rows| Some((lanes_of(rows)?, rows))).collect();
+        key.ipus.iter().filter_map(|rows| Some((prepared.lanes_at(rows.at)?, rows))).collect();
     // IPUs are independent, and filling images is most of the work.
     let ipus: Result<Vec<IpuLaneScene>, ReportError> =
         shown.par_iter().map(|lanes| ipu_scene(report, prepared, key, &filter, *lanes)).collect();
@@ -159,14 +158,16 @@ pub(crate) fn build_scene(
             marks.push((kind, marks::read(report, prepared, key, MarkRowId::Common(kind))?));
         }
     }
-    let host = match key.marks && prepared.host {
-        true => host_lane(&prepared.trace, key.window, key.width as u32)?,
-        false => Vec::new(),
+    let host = if key.marks && prepared.host {
+        host_lane(&prepared.trace, key.window, key.width as u32)?
+    } else {
+        Vec::new()
     };
     let ipus = ipus?;
-    let arrows = match key.arrows && prepared.ipus.len() > 1 {
-        true => arrows::read(prepared, &ipus, key)?,
-        false => Vec::new(),
+    let arrows = if key.arrows && prepared.ipus.len() > 1 {
+        arrows::read(prepared, &ipus, key)?
+    } else {
+        Vec::new()
     };
     let path = match prepared.known_path() {
         Some(path) if key.path > 0 => Some(path::read(prepared, path, key, &filter)?),
@@ -202,9 +203,10 @@ fn ipu_scene(
     };
     let palette = key.colours.palette();
     let shares = if key.shares { shares(trace, key, shown)? } else { Vec::new() };
-    let image = SplitImage::cut(match key.shares {
-        true => share_raster(&shares, &fill, palette),
-        false => raster(&lanes, labels, &fill, filter, palette),
+    let image = SplitImage::cut(if key.shares {
+        share_raster(&shares, &fill, palette)
+    } else {
+        raster(&lanes, labels, &fill, filter, palette)
     });
     let tiles = match key.tiles {
         0 => None,
@@ -218,14 +220,16 @@ fn ipu_scene(
         }
         _ => None,
     };
-    let marks = match key.marks {
-        true => marks::read(report, prepared, key, MarkRowId::Ipu(shown.at))?,
-        false => Vec::new(),
+    let marks = if key.marks {
+        marks::read(report, prepared, key, MarkRowId::Ipu(shown.at))?
+    } else {
+        Vec::new()
     };
     let least = (key.window.length().as_f64() / key.width.max(1) as f64 * LEAST_WIDE) as u64;
-    let wide = match key.shares {
-        true => Vec::new(),
-        false => lanes.iter().map(|lane| labelled_bars(lane, least)).collect(),
+    let wide = if key.shares {
+        Vec::new()
+    } else {
+        lanes.iter().map(|lane| labelled_bars(lane, least)).collect()
     };
     Ok(IpuLaneScene {
         at: shown.at,

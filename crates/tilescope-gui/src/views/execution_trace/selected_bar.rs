@@ -36,11 +36,12 @@ impl SelectedBar {
         let LaneItem { range, row, .. } = *item;
         let mut rows = rows(item, prepared.balance);
         if let Some(stage) = stage {
-            let (pass, number) = (stage.block.pass(), stage.block.numbers.0);
-            let mut row = |name: &str, value: String| rows.push((name.to_owned(), value));
-            row("Stage", stage_name(&stage.words, pass).to_owned());
-            pass.iter().for_each(|pass| row("Pass", pass.name().to_owned()));
-            row("Micro-batch", grouped(number));
+            let pass = stage.block.pass();
+            let number = stage.block.numbers.0;
+            let mut add_row = |name: &str, value: String| rows.push((name.to_owned(), value));
+            add_row("Stage", stage_name(&stage.words, pass).to_owned());
+            pass.iter().for_each(|pass| add_row("Pass", pass.name().to_owned()));
+            add_row("Micro-batch", grouped(number));
         }
         let hint = match item.kind {
             LaneItemKind::Step(_) | LaneItemKind::Parent(..) => "are the bars below",
@@ -99,11 +100,10 @@ fn rows(item: &LaneItem, balance: bool) -> Vec<(String, String)> {
 pub(crate) fn find<'a>(scene: &'a TraceScene, step: &SelectedStep) -> Option<&'a LaneItem> {
     let ipu = scene.ipus.iter().find(|ipu| ipu.at == step.at)?;
     let lane = ipu.lanes.iter().find(|lane| lane.sub_lane == step.sub_lane)?;
-    let holds = |item: &&LaneItem| {
+    lane.items.iter().find(|item| {
         let first = item.first_position();
         !matches!(item.kind, LaneItemKind::Parent(..))
             && first <= step.position
             && step.position < first + item.steps()
-    };
-    lane.items.iter().find(holds)
+    })
 }

@@ -295,13 +295,13 @@ impl TraceSettings {
         let Some(limits) = self.limits else { return };
         let target = zoomed_to(cycles, limits);
         // Exact comparison is right: the same range gives the same axis, bit by bit.
-        self.axis = (self.axis != Some(target)).then_some(target);
+        self.axis = if self.axis != Some(target) { Some(target) } else { None };
     }
 
     fn bring_into_view(&mut self, cycles: CycleRange) {
         let Some((axis, limits)) = self.shown() else { return };
-        let (left, right) =
-            (axis.x_from_position(cycles.start.0), axis.x_from_position(cycles.end.0));
+        let left = axis.x_from_position(cycles.start.0);
+        let right = axis.x_from_position(cycles.end.0);
         if left < 0.0 || right > limits.width {
             // A step wider than the lanes is shown from its start.
             let middle = (left + right.min(left + limits.width)) / 2.0 - limits.width / 2.0;
@@ -379,7 +379,8 @@ mod tests {
 
     #[test]
     fn zooming_to_the_visible_range_zooms_out() {
-        let (mut settings, step) = (shown(), cycles(500, 600));
+        let mut settings = shown();
+        let step = cycles(500, 600);
         settings.apply(TraceEvent::ZoomToOrOut(step), None);
         let near = settings.axis.unwrap();
         assert!(near.x_from_position(500) > 0.0 && near.x_from_position(600) < 1_000.0);

@@ -109,7 +109,8 @@ pub(crate) fn share_raster(
         for (at, column) in lane.columns().iter().enumerate() {
             let pixels = at * fill.width / count..(at + 1) * fill.width / count;
             let length = lane.range(at).length().max(Cycles(1)).as_f64();
-            let (mut below, mut foot) = (Cycles::ZERO, 0);
+            let mut below = Cycles::ZERO;
+            let mut foot = 0;
             for (activity, cycles) in column.cycles.iter() {
                 // From the sum, so that rounding never moves the parts above.
                 below = below.saturating_add(cycles);

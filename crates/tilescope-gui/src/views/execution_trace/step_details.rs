@@ -92,11 +92,10 @@ fn steps_ui(
     views.show(ui, texts, |ui, views| match (views.as_slice(), steps.as_slice()) {
         ([], _) => empty_state_ui(ui, "No details", "This step is not in the report."),
         ([view], [step]) => {
-            let beside = |ui: &mut Ui| {
+            events = details_tables::step_ui(ui, view, &prepared.ipu_words(step.at), |ui| {
                 exchange_link_ui(ui, context, view);
                 why.iter().flat_map(|chain| why_ui(ui, context, chain)).collect()
-            };
-            events = details_tables::step_ui(ui, view, &prepared.ipu_words(step.at), beside);
+            });
         }
         (views, _) => details_tables::steps_ui(ui, views),
     });

@@ -25,8 +25,8 @@ pub(super) fn step_statistics_ui(
 ) {
     let Some((axis, limits)) = settings.shown() else { return };
     let marked = settings.marked_range();
-    let shown = || cycles_on_screen(axis, limits.width).intersection(prepared.range);
-    let window = marked.unwrap_or_else(shown);
+    let window =
+        marked.unwrap_or_else(|| cycles_on_screen(axis, limits.width).intersection(prepared.range));
     let key = (window, settings.shown_ipus(prepared));
     let texts = QueryTexts { waiting: "Counting steps…", failed: "The steps cannot be read" };
     let statistics = context.ask(ui, &mut queries.statistics, &key, |report, (window, ipus)| {

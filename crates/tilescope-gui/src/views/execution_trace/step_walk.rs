@@ -90,8 +90,9 @@ impl StepWalk {
     ) -> Option<Result<StepWalkTarget, BackgroundQueryError>> {
         let wanted = self.wanted?;
         let shared = prepared.clone();
-        let question = move |wanted: &NeighbourStepKey| neighbour(&shared, wanted);
-        let asked = self.neighbour.ask(ui.ctx(), context.workers, &wanted, question);
+        let asked = self
+            .neighbour
+            .ask(ui.ctx(), context.workers, &wanted, move |wanted| neighbour(&shared, wanted));
         let found = asked.finished()?;
         self.wanted = None;
         let add = wanted.step_move.add;
@@ -179,6 +180,7 @@ fn chosen(
 ) -> Option<(SelectedStep, CycleRange)> {
     let info = path.lane_infos().get(lane)?;
     let at = ReplicaIpu { class: info.class, ipu: info.ipu };
-    let (sub_lane, position) = (info.sub_lane, step.position);
+    let sub_lane = info.sub_lane;
+    let position = step.position;
     Some((SelectedStep { at, sub_lane, position, step: step.step }, step.range))
 }

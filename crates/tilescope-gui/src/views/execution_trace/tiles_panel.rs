@@ -102,7 +102,7 @@ impl TilesPanel {
             };
             found.show(ui, texts, |ui, found| self.map_ui(ui, context, prepared, found));
         }
-        (figure != settings.tile_figure).then_some(TraceEvent::ShowTileFigure(figure))
+        if figure != settings.tile_figure { Some(TraceEvent::ShowTileFigure(figure)) } else { None }
     }
 
     fn map_ui(

@@ -80,8 +80,9 @@ impl LargestLists {
         if let Some(scope) = choice_ui(ui, "Scope", &scopes, self.scope) {
             self.scope = scope;
         }
-        let is_scope = |name: &str| name == "Scope";
-        if takes_request(ui.ctx(), ViewId::Insights.name(), ControlKind::Strip, is_scope) {
+        if takes_request(ui.ctx(), ViewId::Insights.name(), ControlKind::Strip, |name| {
+            name == "Scope"
+        }) {
             open_choice(ui, "Scope");
         }
     }
@@ -169,8 +170,8 @@ impl LargestLists {
         (generation, table): (u64, &Arc<DataTable>),
         tiles: TileRange,
     ) {
-        let name = |row: &Vec<TableCell>| row.first().map(TableCell::text);
-        let place = table.rows.iter().position(|row| name(row) == self.vertex);
+        let place =
+            table.rows.iter().position(|row| row.first().map(TableCell::text) == self.vertex);
         let Some(vertex) = self.vertex.clone().filter(|_| place.is_some()) else {
             return self.types_ui(ui, context, (generation, table), None);
         };
@@ -202,7 +203,8 @@ impl LargestLists {
         (generation, table): (u64, &Arc<DataTable>),
         chosen: Option<usize>,
     ) {
-        let (state, workers) = (&mut self.states[0], context.workers);
+        let state = &mut self.states[0];
+        let workers = context.workers;
         let clicked = ui.push_id(0, |ui| {
             state.choose_ui(ui, workers, table, generation, "Filter vertices", chosen.as_slice())
         });

@@ -145,11 +145,10 @@ impl InsightsView {
                     ui.label(RichText::new(problem).color(ThemePalette::for_ui(ui).warning));
                 }
                 let wanted = self.wanted;
-                let holds = |finding: &&InsightFinding| match wanted {
+                let found = shown.findings.iter().filter(|finding| match wanted {
                     InsightsFilter::All => true,
                     InsightsFilter::Only(subject) => finding.subject == subject,
-                };
-                let found = shown.findings.iter().filter(holds);
+                });
                 let (in_vain, found): (Vec<&InsightFinding>, Vec<_>) =
                     found.partition(|finding| finding.was_in_vain());
                 let (first, aside): (Vec<&InsightFinding>, Vec<_>) =

@@ -137,9 +137,10 @@ impl ReportView for LimitsView {
         }
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let report = report.clone();
-        let question = move |ipu: &Option<IpuId>| LimitsData::read(&report, *ipu);
         let texts = QueryTexts { waiting: "Adding up limits…", failed: "Limits cannot be read" };
-        let found = self.found.ask(ui.ctx(), context.workers, &self.ipu, question);
+        let found = self
+            .found
+            .ask(ui.ctx(), context.workers, &self.ipu, move |ipu| LimitsData::read(&report, *ipu));
         found.show(ui, texts, |ui, found| self.panels_ui(ui, context, found));
     }
 
@@ -196,38 +197,31 @@ impl LimitsView {
         let run = found.limits.run.as_ref()?;
         let reset = std::mem::take(&mut self.reset);
         let is_wide = ui.available_width() >= TWO_PLOTS;
-        let waterfall = |ui: &mut Ui, view: &Self| {
-            if let Some(cycles) = run.waterfall(view.ipu) {
-                waterfall_ui(ui, cycles, run, view.ipu);
+        let waterfall = run.waterfall(self.ipu);
+        if self.plots == LimitPlots::Waterfall {
+            if let Some(cycles) = waterfall {
+                waterfall_ui(ui, cycles, run, self.ipu);
             }
-        };
-        let look = FigureLook { chosen, chooses: true, zooms: true, reset, path: &[] };
-        let roofline = |ui: &mut Ui| match no_points(run, found) {
-            None => {
-                let margin =
-                    Margin { left: spacing::S as i8, top: spacing::XS as i8, ..Margin::ZERO };
-                let frame = Frame::new().inner_margin(margin);
-                frame.show(ui, |ui| figure_ui(ui, &found.figure, look)).inner
-            }
-            Some(sentence) => {
-                empty_state_ui(ui, "No points", sentence);
-                None
-            }
-        };
-        match self.plots {
-            LimitPlots::Waterfall => {
-                waterfall(ui, self);
-                None
-            }
-            LimitPlots::Both if is_wide => {
-                let width = ui.available_width() * WATERFALL_SHARE;
-                let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
-                let panel = Panel::right("waterfall").resizable(false).exact_size(width);
-                panel.frame(frame).show(ui, |ui| waterfall(ui, self));
-                roofline(ui)
-            }
-            LimitPlots::Both | LimitPlots::Roofline => roofline(ui),
+            return None;
         }
+        if self.plots == LimitPlots::Both && is_wide {
+            let width = ui.available_width() * WATERFALL_SHARE;
+            let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
+            let panel = Panel::right("waterfall").resizable(false).exact_size(width);
+            panel.frame(frame).show(ui, |ui| {
+                if let Some(cycles) = waterfall {
+                    waterfall_ui(ui, cycles, run, self.ipu);
+                }
+            });
+        }
+        if let Some(sentence) = no_points(run, found) {
+            empty_state_ui(ui, "No points", sentence);
+            return None;
+        }
+        let look = FigureLook { chosen, chooses: true, zooms: true, reset, path: &[] };
+        let margin = Margin { left: spacing::S as i8, top: spacing::XS as i8, ..Margin::ZERO };
+        let frame = Frame::new().inner_margin(margin);
+        frame.show(ui, |ui| figure_ui(ui, &found.figure, look)).inner
     }
 
     fn tables_ui(
@@ -261,7 +255,8 @@ impl LimitsView {
                 return details::details_ui(ui, context, row, &found.limits);
             }
         };
-        let (hint, version) = ("Filter limits", found.version());
+        let hint = "Filter limits";
+        let version = found.version();
         let state = &mut self.tables[index];
         // Points correspond to some of the rows; steps of the waterfall do not.
         let points = &found.roofline.points;

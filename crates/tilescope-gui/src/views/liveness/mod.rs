@@ -155,12 +155,14 @@ fn load_graph(
 ) -> Result<LivenessGraphAnswer, ReportError> {
     let Some(curve) = curve(report, source)? else { return Ok(None) };
     let programs = report.programs()?;
-    let label = |id: &ProgramId| match programs.get(*id) {
-        Some(program) if program.name.is_empty() => program.kind.name().to_owned(),
-        Some(program) => format!("{} ({})", program.kind.name(), program.name),
-        None => "Unknown program".to_owned(),
-    };
-    let labels = curve.programs.iter().map(label).collect();
+    let mut labels = Vec::new();
+    for id in &curve.programs {
+        labels.push(match programs.get(*id) {
+            Some(program) if program.name.is_empty() => program.kind.name().to_owned(),
+            Some(program) => format!("{} ({})", program.kind.name(), program.name),
+            None => "Unknown program".to_owned(),
+        });
+    }
     let below = if always { curve.always } else { Bytes::ZERO };
     let layers = vec![
         StackLayer { title: "Always live".to_owned(), values: vec![below.0; curve.others.len()] },
@@ -248,30 +250,33 @@ impl LivenessView {
         let spans = self.lifetimes(ui, context, shown.curve.others.len());
         let chosen: Vec<usize> = self.steps.iter().map(|step| *step as usize).collect();
         let peak = shown.curve.peak();
-        let total = |step: usize| shown.stack.total(step);
         let numbers = numbers(ui);
         let flag = |place: usize| GraphAnnotation {
             place,
-            value: total(place),
+            value: shown.stack.total(place),
             words: format!(
                 "Peak {} at step {}",
-                numbers.bytes(total(place)),
+                numbers.bytes(shown.stack.total(place)),
                 grouped(place as u64)
             ),
         };
         let flags: Vec<GraphAnnotation> = peak.map(flag).into_iter().collect();
-        let (value, colour) = (shown.curve.capacity, palette.max_memory);
+        let value = shown.curve.capacity;
+        let colour = palette.max_memory;
         let level = self.max_memory(context.prefs.liveness, &shown.curve);
-        let level = level.then_some(GraphLevelLine { value: value.0, name: "Capacity", colour });
+        let level = if level {
+            Some(GraphLevelLine { value: value.0, name: "Capacity", colour })
+        } else {
+            None
+        };
         let levels: Vec<GraphLevelLine> = level.into_iter().collect();
         let own = [palette.always_live, palette.not_always_live];
         let colours = context.pane.map_or(own, |pane| pane.liveness_colours(ui));
         let always = context.prefs.liveness.always_live;
-        let label = |step: usize| format!("Program step {}", grouped(step as u64));
         let look = StackGraphInput {
             name: "Liveness by program step",
             axis: "Program steps",
-            label: &label,
+            label: &step_label,
             unit: TileCurveUnit::Bytes,
             colours: if always { &colours } else { &colours[1..] },
             chosen: &chosen,
@@ -459,12 +464,14 @@ impl LivenessView {
         if wanted.is_empty() {
             return;
         }
-        let (shared, key) = (shown.clone(), (shown.version(), wanted));
-        let question = move |(_, wanted): &(u64, String)| {
-            let holds = |label: &String| label.to_lowercase().contains(wanted);
-            MatchedPlaces::new(shared.labels.iter().map(holds))
-        };
-        let asked = self.matching.compute(bar.context(), context.workers, &key, question);
+        let shared = shown.clone();
+        let key = (shown.version(), wanted);
+        let asked =
+            self.matching.compute(bar.context(), context.workers, &key, move |(_, wanted)| {
+                MatchedPlaces::new(
+                    shared.labels.iter().map(|label| label.to_lowercase().contains(wanted)),
+                )
+            });
         let Some(matching) = asked.answer() else { return };
         let text = format!("{} steps", grouped(matching.count().into()));
         bar.add("Found", |ui| weak_ui(ui, text));
@@ -508,6 +515,10 @@ impl LivenessView {
             drag
         });
     }
+}
+
+fn step_label(step: usize) -> String {
+    format!("Program step {}", grouped(step as u64))
 }
 
 fn call_out_ui(ui: &mut Ui, shown: &LivenessGraphData, step: usize) {

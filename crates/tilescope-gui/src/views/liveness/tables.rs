@@ -132,7 +132,9 @@ fn table_ui(
     made: &Versioned<LivenessTableData>,
     hint: &str,
 ) {
-    let (generation, table, variables) = (made.version(), &made.table, &made.variables);
+    let generation = made.version();
+    let table = &made.table;
+    let variables = &made.variables;
     if variables.is_empty() {
         return state.ui(ui, context.workers, table, generation, hint);
     }
@@ -149,7 +151,8 @@ fn load_table(report: &Report, key: &LivenessTableKey) -> Result<LivenessTableDa
     let walk = report.liveness()?;
     let programs: Vec<ProgramId> =
         key.steps.iter().filter_map(|step| walk.get(*step as usize)).map(|s| s.program).collect();
-    let (source, steps) = (key.source, &key.steps);
+    let source = key.source;
+    let steps = &key.steps;
     if key.tab == LivenessTab::Free {
         let table = Arc::new(load_free_blocks(report, source, steps.last().copied())?);
         return Ok(LivenessTableData { table, variables: Vec::new() });

@@ -53,7 +53,8 @@ impl MemoryMapLayout {
             let x = self.rect.left() + self.axis.x_from_position(address);
             x.clamp(self.rect.left() - 4.0, self.rect.right() + 4.0)
         };
-        let (left, right) = (x(placed.addresses.start.0), x(placed.addresses.end.0));
+        let left = x(placed.addresses.start.0);
+        let right = x(placed.addresses.end.0);
         let top = self.rect.top() + placed.row as f32 * self.row - self.scroll;
         Rect::from_min_max(pos2(left, top), pos2(right.max(left + 1.0), top + self.row - 1.0))
     }
@@ -64,12 +65,12 @@ impl MemoryMapLayout {
         }
         let row = ((at.y - self.rect.top() + self.scroll) / self.row) as u32;
         let own = map.placed.iter().filter(|part| part.row == row);
-        let distance = |part: &&PlacedVariable| {
+        let measure_distance = |part: &&PlacedVariable| {
             let rect = self.part(part);
             (rect.left() - at.x).max(at.x - rect.right()).max(0.0)
         };
-        let near = own.min_by(|a, b| distance(a).total_cmp(&distance(b)));
-        near.filter(|part| distance(part) <= 2.0)
+        let near = own.min_by(|a, b| measure_distance(a).total_cmp(&measure_distance(b)));
+        near.filter(|part| measure_distance(part) <= 2.0)
     }
 }
 
@@ -136,8 +137,9 @@ impl MemoryMapPanel {
         let response = ui.allocate_rect(area, Sense::click_and_drag());
         let name = format!("Memory map of tile {}", grouped(map.tile.into()));
         response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, &name));
-        let value = || format!("{} variables in {} rows", map.placed.len(), map.rows);
-        ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value()));
+        ui.ctx().accesskit_node_builder(response.id, |node| {
+            node.set_value(format!("{} variables in {} rows", map.placed.len(), map.rows))
+        });
         paint(ui, map, &places, chosen);
         focus_ui(ui, &response, area);
         self.pointer_ui(ui, &places, limits, &response);
@@ -149,7 +151,7 @@ impl MemoryMapPanel {
         let frame = places.part(part);
         ui.painter_at(rect).rect_stroke(frame, 0.0, stroke, StrokeKind::Outside);
         call_out_ui(&response, part);
-        response.clicked().then_some(part.id)
+        if response.clicked() { Some(part.id) } else { None }
     }
 
     fn pointer_ui(
@@ -213,12 +215,14 @@ fn arrows(
 
 /// The number of the tile, and its fill level.
 fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
-    let (palette, numbers) = (ThemePalette::for_ui(ui), numbers(ui));
+    let palette = ThemePalette::for_ui(ui);
+    let numbers = numbers(ui);
     ui.horizontal_wrapped(|ui| {
         ui.add_space(SIDE);
-        let which = match context.selection.tiles.is_empty() {
-            true => "the fullest tile; select another one to see its map",
-            false => "the last tile selected",
+        let which = if context.selection.tiles.is_empty() {
+            "the fullest tile; select another one to see its map"
+        } else {
+            "the last tile selected"
         };
         ui.label(strong(format!("Tile {}", grouped(map.tile.into()))));
         ui.weak(which);
@@ -265,9 +269,13 @@ fn paint(ui: &Ui, map: &BankMap, places: &MemoryMapLayout, chosen: &[VariableId]
     inside.add(Shape::mesh(mesh));
     for (part, own, colour) in labels {
         let room = own.intersect(rect).shrink2(vec2(3.0, 0.0));
-        let value = || format!("{} at {}", exact_bytes(bytes(part)), exact_bytes(start(part)));
         let id = ui.scope_id().with(("part", part.id.0));
-        node_ui(ui, id, own.intersect(rect), Role::Cell, || (part.name.clone(), value()));
+        node_ui(ui, id, own.intersect(rect), Role::Cell, || {
+            (
+                part.name.clone(),
+                format!("{} at {}", exact_bytes(bytes(part)), exact_bytes(start(part))),
+            )
+        });
         if room.width() < LEAST_LABEL - 8.0 || own.height() < 13.0 {
             continue;
         }
@@ -322,7 +330,8 @@ fn ground(
     if map.bank > Bytes::ZERO && map.bank.as_f64() / places.axis.scale() >= 6.0 {
         let last = window.end.min(map.capacity.0) / map.bank.0;
         for bank in (window.start / map.bank.0..=last).filter(|bank| bank % 2 == 1) {
-            let (left, right) = (x(bank * map.bank.0), x((bank + 1) * map.bank.0));
+            let left = x(bank * map.bank.0);
+            let right = x((bank + 1) * map.bank.0);
             let stripe = Rect::from_x_y_ranges(left..=right, rect.y_range());
             painter.rect_filled(stripe, 0.0, palette.stripe);
         }

@@ -128,11 +128,12 @@ impl ReportView for MemoryView {
         let texts = QueryTexts { waiting: "Reading memory…", failed: "Memory cannot be read" };
         let found = context.ask(ui, &mut self.curves, &key, move |report, key| {
             let total = total_title(key);
-            let title = |layer: TileCurveLayer| match layer {
-                TileCurveLayer::Total => total.to_owned(),
-                layer => layer.title().to_owned(),
-            };
-            curves(report, key).map(|curves| StackedTileCurves::new(curves, title))
+            curves(report, key).map(|curves| {
+                StackedTileCurves::new(curves, |layer| match layer {
+                    TileCurveLayer::Total => total.to_owned(),
+                    layer => layer.title().to_owned(),
+                })
+            })
         });
         found.show(ui, texts, |ui, curves| {
             if curves.curves.max == 0 {
@@ -227,7 +228,8 @@ impl MemoryView {
         let Some(curve) = curves.layers.iter().find(|curve| curve.layer == layer) else {
             return hint_ui(ui, "No tile has memory of this kind.");
         };
-        let (values, unit) = (&curve.values[..], curves.unit);
+        let values = &curve.values[..];
+        let unit = curves.unit;
         let own = HeatScale::of(values, self.powers);
         self.heat_scale = Some((layer.title(), own));
         let scale = context.shared_scale(own);
@@ -298,7 +300,8 @@ fn variable_curves(
     key: &VariableCurvesKey,
 ) -> Result<StackedTileCurves, ReportError> {
     let (ids, order, per_ipu) = key;
-    let (mut layers, mut titles) = (Vec::new(), Vec::new());
+    let mut layers = Vec::new();
+    let mut titles = Vec::new();
     for (place, id) in (0u8..).zip(ids) {
         let Some(mapping) = mapping(report, MappingSubject::Tensor(*id))? else { continue };
         layers.push(TileCurve { layer: TileCurveLayer::Nth(place), values: mapping.bytes });

@@ -79,7 +79,8 @@ impl MemoryTables {
         let listed = context.ask(ui, &mut self.listed, &key, |report, (tab, tiles, numbers)| {
             listed(report, *tab, tiles, *numbers)
         });
-        let (state, workers) = (&mut self.states[index], context.workers);
+        let state = &mut self.states[index];
+        let workers = context.workers;
         // The table of another tab must not stand in.
         let clicked = listed.fresh_only().show(ui, LIST_TEXTS, |ui, listed| {
             if listed.truncated {
@@ -163,8 +164,8 @@ fn variables_ui(
     listed: &Versioned<MemoryTableData>,
     (hint, chosen): (&str, &[VariableId]),
 ) -> Option<(VariableId, bool)> {
-    let place = |id: &VariableId| listed.variables.iter().position(|own| own == id);
-    let chosen: Vec<usize> = chosen.iter().filter_map(place).collect();
+    let chosen: Vec<usize> =
+        chosen.iter().filter_map(|id| listed.variables.iter().position(|own| own == id)).collect();
     let row = state.choose_ui(ui, workers, &listed.table, listed.version(), hint, &chosen)?;
     let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
     Some((*listed.variables.get(row)?, add))

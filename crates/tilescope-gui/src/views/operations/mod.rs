@@ -116,8 +116,8 @@ impl OperationsView {
     fn follow(&mut self, context: &ViewContext<'_>, shown: &OperationsTableData) {
         if self.seen != context.selection.operation {
             self.seen = context.selection.operation;
-            let same = |row: &OpRow| row.operation.is_some() && row.operation == self.seen;
-            let row = shown.rows.iter().position(same);
+            let mut rows = shown.rows.iter();
+            let row = rows.position(|row| row.operation.is_some() && row.operation == self.seen);
             self.chosen = row.map(|row| (shown.layer, row));
         }
     }
@@ -157,7 +157,8 @@ impl OperationsView {
         central_ui(ui, |ui| {
             ui.add_space(spacing::S);
             let hint = "Filter operations";
-            let (table, generation) = (&shown.table, shown.version());
+            let table = &shown.table;
+            let generation = shown.version();
             let clicked = self.table.choose_ui(
                 ui,
                 context.workers,
@@ -167,7 +168,7 @@ impl OperationsView {
                 chosen.as_slice(),
             );
             if let Some(row) = clicked {
-                self.chosen = (chosen != Some(row)).then_some((shown.layer, row));
+                self.chosen = if chosen != Some(row) { Some((shown.layer, row)) } else { None };
                 self.seen = self.chosen.and_then(|(_, row)| shown.rows.get(row)?.operation);
                 context.commands.push(AppCommand::SelectOperation(self.seen));
             }

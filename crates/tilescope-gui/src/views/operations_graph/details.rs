@@ -79,11 +79,13 @@ fn dependences(
 ) -> Result<DataDependences, ReportError> {
     let operations = report.operations()?;
     let reads = operations.get(id.index()).map(|of| of.inputs.clone()).unwrap_or_default();
-    let is_reader = |of: &&OpRow| {
-        let operation = of.operation.and_then(|other| operations.get(other.index()));
-        operation.is_some_and(|operation| operation.inputs.contains(&id))
-    };
-    let readers = graph.rows.iter().filter(is_reader).filter_map(|row| row.operation).collect();
+    let mut readers = Vec::new();
+    for reader in graph.rows.iter().filter_map(|row| row.operation) {
+        let operation = operations.get(reader.index());
+        if operation.is_some_and(|operation| operation.inputs.contains(&id)) {
+            readers.push(reader);
+        }
+    }
     Ok(DataDependences { reads, readers })
 }
 

@@ -9,10 +9,11 @@ use crate::widgets::{focus_ui, legend_ui};
 use egui::accesskit::Role;
 use egui::epaint::CubicBezierShape;
 use egui::{
-    Align2, Color32, CornerRadius, CursorIcon, FontId, Key, Label, Painter, Pos2, Rect, Response,
-    RichText, Sense, Shape, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
+    Align2, Color32, CornerRadius, CursorIcon, FontId, Galley, Key, Label, Painter, Pos2, Rect,
+    Response, RichText, Sense, Shape, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
 };
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use tilescope_analysis::operations_graph::{LayoutPoint, OpGraph, OpGraphEdge, OpGraphNode};
 use tilescope_report::TrainingPass;
 use tilescope_report::units::{OperationId, grouped};
@@ -172,14 +173,19 @@ fn keys(
     let filter = egui::EventFilter { vertical_arrows: true, ..egui::EventFilter::default() };
     ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let (up, down) = ui.input(|i| (i.key_pressed(Key::ArrowUp), i.key_pressed(Key::ArrowDown)));
+    if !up && !down {
+        return None;
+    }
     let Some(node) = chosen else {
-        return (up || down)
-            .then_some(GraphCanvasEvent::Select((!graph.nodes.is_empty()).then_some(0)));
+        let first = if graph.nodes.is_empty() { None } else { Some(0) };
+        return Some(GraphCanvasEvent::Select(first));
     };
-    let above = || graph.edges.iter().find(|edge| edge.to == node).map(|edge| edge.from);
-    let below = || graph.edges.iter().find(|edge| edge.from == node).map(|edge| edge.to);
-    let next = if up { above() } else { below() };
-    next.filter(|_| up || down).map(|node| GraphCanvasEvent::Select(Some(node)))
+    let next = if up {
+        graph.edges.iter().find(|edge| edge.to == node)?.from
+    } else {
+        graph.edges.iter().find(|edge| edge.from == node)?.to
+    };
+    Some(GraphCanvasEvent::Select(Some(next)))
 }
 
 fn hit(graph: &OpGraph, frame: GraphViewport, at: Pos2) -> Option<usize> {
@@ -286,7 +292,8 @@ fn route(
     edge: &OpGraphEdge,
     bends: &[LayoutPoint],
 ) -> Vec<Pos2> {
-    let (from, to) = (frame.node(&graph.nodes[edge.from]), frame.node(&graph.nodes[edge.to]));
+    let from = frame.node(&graph.nodes[edge.from]);
+    let to = frame.node(&graph.nodes[edge.to]);
     let between = || bends.iter().map(|bend| frame.place(bend.x, bend.row));
     let start = edge_towards(from, between().next().unwrap_or(to.center()));
     let end = edge_towards(to, between().next_back().unwrap_or(from.center()));
@@ -314,9 +321,10 @@ fn arrow(painter: &Painter, route: &[Pos2], scale: f32, (colour, width): (Color3
     for pair in route.windows(2) {
         let &[start, end] = pair else { continue };
         let across = end - start;
-        let bend = match across.y.abs() < 1.0 {
-            true => vec2(across.x * 0.5, 0.0),
-            false => vec2(0.0, across.y * 0.5),
+        let bend = if across.y.abs() < 1.0 {
+            vec2(across.x * 0.5, 0.0)
+        } else {
+            vec2(0.0, across.y * 0.5)
         };
         arrives = bend.normalized();
         if scale < READABLE {
@@ -358,25 +366,18 @@ fn paint_node(
     let ink = palette.label_text_on(colour);
     let room = rect.width() - 8.0;
     // Text never becomes smaller than other small text: less of it is shown.
-    let words = |text: &str, size: f32| {
-        let font = FontId::proportional((size * scale).clamp(text_size::CAPTION, 22.0));
-        let wide = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x;
-        // The last parts of a name say most, so as many of them as fit are kept whole.
-        let ends = text.match_indices('/').map(|(at, _)| format!("…{}", &text[at..]));
-        let end = ends.into_iter().find(|end| wide(end) <= room);
-        let short = match wide(text) <= room {
-            true => None,
-            false => end.or_else(|| without_middle(painter, text, font.clone(), ink, room)),
-        };
-        painter.layout_no_wrap(short.unwrap_or_else(|| text.to_owned()), font, ink)
-    };
     let font = FontId::proportional((text_size::BODY * scale).clamp(text_size::CAPTION, 22.0));
-    let fits =
-        |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x <= room;
+    let small = FontId::proportional((text_size::CAPTION * scale).clamp(text_size::CAPTION, 22.0));
     // The colour shows the pass too.
-    let full = node.pass.filter(|_| several).map(|pass| format!("{} {}", node.title, pass.name()));
-    let title = full.filter(|full| fits(full)).unwrap_or_else(|| node.title.clone());
-    let (title, about) = (words(&title, text_size::BODY), words(&node.about, text_size::CAPTION));
+    let mut title = node.title.clone();
+    if several && let Some(pass) = node.pass {
+        let full = format!("{title} {}", pass.name());
+        if width_of(painter, &full, &font, ink) <= room {
+            title = full;
+        }
+    }
+    let title = fitted(painter, &title, (font, ink), room);
+    let about = fitted(painter, &node.about, (small, ink), room);
     let both = title.size().y + about.size().y <= rect.height();
     let tall = title.size().y + if both { about.size().y } else { 0.0 };
     let top = rect.center().y - tall / 2.0;
@@ -393,6 +394,23 @@ fn pass_colour(palette: &ThemePalette, pass: Option<TrainingPass>) -> Color32 {
         Some(TrainingPass::Backward) => palette.backward,
         Some(TrainingPass::Update) => palette.update,
     }
+}
+
+fn width_of(painter: &Painter, text: &str, font: &FontId, ink: Color32) -> f32 {
+    painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x
+}
+
+/// Lays out a name in `room`. The last parts of a name say most, so as many of them as fit are kept
+/// whole.
+fn fitted(painter: &Painter, text: &str, (font, ink): (FontId, Color32), room: f32) -> Arc<Galley> {
+    let mut shown = text.to_owned();
+    if width_of(painter, text, &font, ink) > room {
+        let mut ends = text.match_indices('/').map(|(at, _)| format!("…{}", &text[at..]));
+        let end = ends.find(|end| width_of(painter, end, &font, ink) <= room);
+        let short = end.or_else(|| without_middle(painter, text, font.clone(), ink, room));
+        shown = short.unwrap_or(shown);
+    }
+    painter.layout_no_wrap(shown, font, ink)
 }
 
 /// Pale to strong, as a share of the largest. The square root makes small shares distinguishable.

@@ -172,11 +172,13 @@ impl OperationsGraphView {
         if block.is_empty() {
             return;
         }
-        let all = || graph.nodes.iter().map(|node| node.block.clone()).collect::<Vec<_>>();
-        let open = self.open.get_or_insert_with(all);
-        match open.contains(&block) {
-            true => open.retain(|known| *known != block),
-            false => open.push(block),
+        let open = self.open.get_or_insert_with(|| {
+            graph.nodes.iter().map(|node| node.block.clone()).collect::<Vec<_>>()
+        });
+        if open.contains(&block) {
+            open.retain(|known| *known != block)
+        } else {
+            open.push(block)
         }
         open.sort_unstable();
         open.dedup();

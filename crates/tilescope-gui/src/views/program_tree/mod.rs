@@ -179,8 +179,9 @@ impl ProgramTreeView {
             return;
         };
         let shared = forest.clone();
-        let question = move |id: &ProgramId| find(&shared.programs, &shared.groups, *id);
-        let found = self.found.compute(ui.ctx(), context.workers, &program, question);
+        let found = self.found.compute(ui.ctx(), context.workers, &program, move |id| {
+            find(&shared.programs, &shared.groups, *id)
+        });
         if let QueryState::Fresh(found) = found {
             self.seen = Some(program);
             if let Some((group, above)) = found.as_ref() {
@@ -207,8 +208,7 @@ impl ProgramTreeView {
             }),
         };
         let forest = forest.clone();
-        let question = move |key: &VisibleProgramRowsKey| lines(&forest, key);
-        self.lines.compute(ui.ctx(), context.workers, &key, question)
+        self.lines.compute(ui.ctx(), context.workers, &key, move |key| lines(&forest, key))
     }
 
     fn controls_ui(
@@ -282,7 +282,8 @@ impl ProgramTreeView {
         let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         let chosen = context.selection.program.is_some();
         let room = (tables_height(ui, 0.36), LOW);
-        let (details, jump) = (&mut self.details, &mut self.jump);
+        let details = &mut self.details;
+        let jump = &mut self.jump;
         let tally = forest.tallies.get(self.group).map_or(&[][..], Vec::as_slice);
         self.panel = self.panel.ui_when(chosen, ui, "program details", room, |ui, open| {
             if *open {
@@ -328,11 +329,10 @@ impl ProgramTreeView {
                         let look = (TextStyle::Button.resolve(ui.style()), palette.text);
                         let title = &group.title;
                         // Looked up only if visible: there may be thousands.
-                        let seen = ui.is_rect_visible(ui.available_rect_before_wrap());
-                        let painter = ui.painter();
-                        let short = seen
-                            .then(|| with_difference(painter, title, &titles, look, room))
-                            .flatten();
+                        let mut short = None;
+                        if ui.is_rect_visible(ui.available_rect_before_wrap()) {
+                            short = with_difference(ui.painter(), title, &titles, look, room);
+                        }
                         let shown = short.as_ref().unwrap_or(title);
                         let row = ui.add(Button::selectable(self.group == index, shown));
                         let row = row.accessible_name(title);
@@ -397,13 +397,20 @@ fn lines(forest: &ProgramForest, key: &VisibleProgramRowsKey) -> VisibleProgramR
         "" => with_folded_copies(&forest.programs, rows, &key.folded, key.copy),
         _ => rows,
     };
-    let holds = |row: &ProgramTreeRow| {
-        let program = forest.programs.get(row.id);
-        program.is_some_and(|program| label(program).to_lowercase().contains(&key.filter))
-    };
     let matches = match key.filter.as_str() {
         "" => Vec::new(),
-        _ => (0..rows.len()).filter(|place| holds(&rows[*place])).collect(),
+        _ => {
+            let mut matching = Vec::new();
+            for (place, row) in rows.iter().enumerate() {
+                let program = forest.programs.get(row.id);
+                if program
+                    .is_some_and(|program| label(program).to_lowercase().contains(&key.filter))
+                {
+                    matching.push(place);
+                }
+            }
+            matching
+        }
     };
     VisibleProgramRows { rows, matches }
 }

@@ -211,10 +211,9 @@ fn line_ui(
         let place = if cramped { CostsPlace::Behind(behind) } else { CostsPlace::Columns(columns) };
         costs_ui(ui, (look.costs, costs), shown, rect, place);
     }
-    let keys = response.has_focus().then(|| {
-        ui.input(|input| (input.key_pressed(Key::ArrowLeft), input.key_pressed(Key::ArrowRight)))
-    });
-    let (fold, unfold) = keys.unwrap_or_default();
+    let has_focus = response.has_focus();
+    let fold = has_focus && ui.input(|input| input.key_pressed(Key::ArrowLeft));
+    let unfold = has_focus && ui.input(|input| input.key_pressed(Key::ArrowRight));
     if folds || (row.parent && ((fold && open) || (unfold && !open))) {
         return (response, Some(ProgramTreeRowEvent::ToggleFold(row.id)));
     }
@@ -226,7 +225,7 @@ fn line_ui(
         (true, _) => Some(ProgramTreeRowEvent::ToggleFold(row.id)),
         (false, _) => None,
     };
-    let short = is_short.then_some(text);
+    let short = if is_short { Some(text) } else { None };
     let shares = costs.filter(|costs| costs.lane_cycles > Cycles::ZERO);
     let all = look.costs;
     let share = shares.map(|costs| share_of_run(all.mean_elapsed(costs), all.run, all.lanes));
@@ -245,9 +244,10 @@ fn line_ui(
 /// The columns that have space and figures.
 fn shown_columns(ui: &Ui, all: &ProgramTreeTotals) -> &'static [CostColumn] {
     let is_known = all.nodes.values().any(|node| node.exposure.is_some());
-    match is_known && ui.available_width() >= WIDE_TREE {
-        true => &COST_COLUMNS,
-        false => &COST_COLUMNS[..FEW_COLUMNS],
+    if is_known && ui.available_width() >= WIDE_TREE {
+        &COST_COLUMNS
+    } else {
+        &COST_COLUMNS[..FEW_COLUMNS]
     }
 }
 
@@ -273,15 +273,15 @@ fn cycles_text(_: &Ui, all: &ProgramTreeTotals, costs: &ProgramTreeCosts) -> Opt
         Cycles::ZERO => "< 1".to_owned(),
         cycles => grouped(cycles.0),
     };
-    (costs.lane_cycles > Cycles::ZERO).then(|| format!("{of}{cycles}"))
+    if costs.lane_cycles > Cycles::ZERO { Some(format!("{of}{cycles}")) } else { None }
 }
 
 fn bytes_text(ui: &Ui, _: &ProgramTreeTotals, costs: &ProgramTreeCosts) -> Option<String> {
-    (costs.bytes.0 > 0).then(|| numbers(ui).bytes(costs.bytes.0))
+    if costs.bytes.0 > 0 { Some(numbers(ui).bytes(costs.bytes.0)) } else { None }
 }
 
 fn path_text(cycles: Cycles) -> Option<String> {
-    (!cycles.is_zero()).then(|| grouped(cycles.0))
+    if !cycles.is_zero() { Some(grouped(cycles.0)) } else { None }
 }
 
 /// The titles of the columns at the right.

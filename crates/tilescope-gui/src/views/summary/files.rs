@@ -5,7 +5,7 @@ use crate::model::open_report::OpenReport;
 use crate::theme::{ThemePalette, spacing};
 use egui::{Grid, Label, RichText, Ui, vec2};
 use std::time::UNIX_EPOCH;
-use tilescope_report::units::{Bytes, exact_bytes, format_timestamp};
+use tilescope_report::units::{exact_bytes, format_timestamp};
 
 /// The report and the files beside it, each with a tick or a question mark.
 pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData) {
@@ -21,11 +21,12 @@ pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData
             file_ui(ui, true, &name.unwrap_or_default(), "The report", &size);
             for file in &facts.files {
                 let old = facts.written.is_some_and(|written| file.is_older_than(written));
-                let words = |size: Bytes| match old {
-                    true => format!("{}, left over from an earlier run", exact_bytes(size.0)),
-                    false => exact_bytes(size.0),
-                };
-                let size = file.found.map(|(size, _)| words(size));
+                let mut size = file.found.map(|(size, _)| exact_bytes(size.0));
+                if let Some(size) = &mut size
+                    && old
+                {
+                    size.push_str(", left over from an earlier run");
+                }
                 let found = size.is_some();
                 file_ui(ui, found, file.name, file.about, size.as_deref().unwrap_or("missing"));
             }
@@ -53,9 +54,10 @@ fn written_size(opened: &OpenReport, facts: &SummaryPageData) -> String {
 
 fn file_ui(ui: &mut Ui, found: bool, name: &str, about: &str, size: &str) {
     let palette = ThemePalette::for_ui(ui);
-    let (mark, colour, text) = match found {
-        true => ("✓", palette.good, palette.text),
-        false => ("?", palette.weak_text, palette.weak_text),
+    let (mark, colour, text) = if found {
+        ("✓", palette.good, palette.text)
+    } else {
+        ("?", palette.weak_text, palette.weak_text)
     };
     ui.label(RichText::new(mark).color(colour).family(crate::theme::fonts::strong_family()));
     ui.label(RichText::new(name).color(text));

@@ -19,7 +19,8 @@ const GAP: f32 = spacing::L;
 
 /// Shows the key figures side by side.
 pub(crate) fn headline_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData) {
-    let (summary, target) = (&facts.summary, &opened.target);
+    let summary = &facts.summary;
+    let target = &opened.target;
     facts_ui(ui, &headline_figures(summary, opened.outcome, target, numbers(ui)));
 }
 
@@ -40,10 +41,15 @@ pub(crate) fn facts_ui(ui: &mut Ui, cards: &[HeadlineFigure]) {
 /// A figure in one line, as large as fits.
 fn whole(ui: &Ui, value: &str, colour: Color32, room: f32) -> Arc<Galley> {
     let sizes = [text_size::HEADING, text_size::SUBHEADING, text_size::BODY, text_size::SMALL];
-    let font = |size| FontId::new(size, crate::theme::fonts::strong_family());
-    let line = |size| ui.painter().layout_no_wrap(value.to_owned(), font(size), colour);
-    let fitting = sizes.into_iter().map(line).find(|line| line.size().x <= room);
-    fitting.unwrap_or_else(|| elided(ui.painter(), value, font(text_size::CAPTION), colour, room))
+    let lay_out = |size| ui.painter().layout_no_wrap(value.to_owned(), strong_font(size), colour);
+    let fitting = sizes.into_iter().map(lay_out).find(|line| line.size().x <= room);
+    fitting.unwrap_or_else(|| {
+        elided(ui.painter(), value, strong_font(text_size::CAPTION), colour, room)
+    })
+}
+
+fn strong_font(size: f32) -> FontId {
+    FontId::new(size, crate::theme::fonts::strong_family())
 }
 
 fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
@@ -58,13 +64,13 @@ fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
     ui.painter().rect(rect, corner, palette.raised, stroke, egui::StrokeKind::Inside);
     let inner = rect.shrink2(vec2(14.0, 10.0));
     let room = inner.width();
-    let line = |text: &str, font: FontId, colour| elided(ui.painter(), text, font, colour, room);
-    let name = line(title, FontId::proportional(text_size::SMALL), palette.weak_text);
+    let elide = |text: &str, font: FontId, colour| elided(ui.painter(), text, font, colour, room);
+    let name = elide(title, FontId::proportional(text_size::SMALL), palette.weak_text);
     ui.painter().galley(inner.min, name, palette.weak_text);
     let colour = if *bad { palette.error } else { palette.text };
     let figure = whole(ui, value, colour, room);
     ui.painter().galley(inner.min + vec2(0.0, 16.0), figure, colour);
-    let words = line(about, FontId::proportional(text_size::CAPTION), palette.weak_text);
+    let words = elide(about, FontId::proportional(text_size::CAPTION), palette.weak_text);
     ui.painter().galley(inner.min + vec2(0.0, 42.0), words, palette.weak_text);
     let hint = card.hint();
     if !hint.is_empty() {

@@ -139,7 +139,7 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
         _ => 1,
     };
     let mut blocks = SummaryBlocks { context };
-    let mut options = |ui: &mut Ui, blocks: &mut SummaryBlocks<'_, '_>| {
+    let mut show_options = |ui: &mut Ui, blocks: &mut SummaryBlocks<'_, '_>| {
         blocks.ui(ui, "Options", |ui, context| options_ui(ui, context, facts, filter));
         blocks.inputs_ui(ui, facts);
     };
@@ -151,7 +151,7 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
         blocks.host_ui(ui, facts);
         blocks.replicas_ui(ui, facts);
         blocks.notes_ui(ui, facts);
-        options(ui, &mut blocks);
+        show_options(ui, &mut blocks);
         return blocks.files_ui(ui, facts);
     }
     ui.spacing_mut().item_spacing.x = spacing::XXL;
@@ -166,14 +166,14 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
             blocks.files_ui(left, facts);
             blocks.replicas_ui(middle, facts);
             blocks.notes_ui(middle, facts);
-            options(right, &mut blocks);
+            show_options(right, &mut blocks);
         }
     });
     ui.spacing_mut().item_spacing.x = spacing::M;
     if count == 2 {
         blocks.replicas_ui(ui, facts);
         blocks.notes_ui(ui, facts);
-        options(ui, &mut blocks);
+        show_options(ui, &mut blocks);
         blocks.files_ui(ui, facts);
     }
 }
@@ -285,9 +285,10 @@ impl<'b> SummaryBlocks<'_, 'b> {
 }
 
 fn triangle(ui: &Ui, centre: egui::Pos2, folded: bool, colour: egui::Color32) {
-    let points = match folded {
-        true => [vec2(-3.0, -5.0), vec2(4.0, 0.0), vec2(-3.0, 5.0)],
-        false => [vec2(-5.0, -3.0), vec2(5.0, -3.0), vec2(0.0, 4.0)],
+    let points = if folded {
+        [vec2(-3.0, -5.0), vec2(4.0, 0.0), vec2(-3.0, 5.0)]
+    } else {
+        [vec2(-5.0, -3.0), vec2(5.0, -3.0), vec2(0.0, 4.0)]
     };
     let points = points.into_iter().map(|offset| centre + offset).collect();
     ui.painter().add(egui::Shape::convex_polygon(points, colour, Stroke::NONE));
@@ -338,13 +339,15 @@ fn known(value: u64, text: impl ToString) -> String {
 }
 
 fn target_ui(ui: &mut Ui, opened: &OpenReport) {
-    let (target, numbers) = (&opened.target, numbers(ui));
+    let target = &opened.target;
+    let numbers = numbers(ui);
     let kind = match target.kind {
         tilescope_report::TargetKind::Ipu => "IPU",
         tilescope_report::TargetKind::IpuModel => "IPU Model",
     };
     let tiles = u64::from(target.tiles_per_ipu);
-    let (ipus, bytes) = (u64::from(target.num_ipus), target.bytes_per_tile.0);
+    let ipus = u64::from(target.num_ipus);
+    let bytes = target.bytes_per_tile.0;
     let architecture = match target.architecture.as_str() {
         "" => "not recorded",
         architecture => architecture,
@@ -389,11 +392,10 @@ fn machine_row(target: &Target) -> SummaryFactRow {
         "" => "not recorded".to_owned(),
         _ => target.machine_name(),
     };
-    match target.is_changed() {
-        true => {
-            derived("Machine", name, "not a real machine: the spec changed some of its constants")
-        }
-        false => row("Machine", name),
+    if target.is_changed() {
+        derived("Machine", name, "not a real machine: the spec changed some of its constants")
+    } else {
+        row("Machine", name)
     }
 }
 
@@ -410,17 +412,18 @@ fn instrumentation(report: &Report) -> (&'static str, &'static str) {
 
 fn graph_ui(ui: &mut Ui, facts: &SummaryPageData) {
     let graph = &facts.summary.graph;
-    let counted = |count: Option<u64>| {
-        let count = count.unwrap_or(0);
-        known(count, grouped(count))
-    };
     let rows = [
-        row("Number of compute sets", counted(graph.compute_sets)),
-        row("Number of edges", counted(graph.edges)),
-        row("Number of variables", counted(graph.variables)),
-        row("Number of vertices", counted(graph.vertices)),
+        row("Number of compute sets", known_count(graph.compute_sets)),
+        row("Number of edges", known_count(graph.edges)),
+        row("Number of variables", known_count(graph.variables)),
+        row("Number of vertices", known_count(graph.vertices)),
     ];
     rows_ui(ui, "graph", &rows);
+}
+
+fn known_count(count: Option<u64>) -> String {
+    let count = count.unwrap_or(0);
+    known(count, grouped(count))
 }
 
 /// A product with its factors: `10 x 40 = 400`.

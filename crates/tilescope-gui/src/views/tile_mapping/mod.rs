@@ -296,8 +296,11 @@ impl TileMappingView {
     /// The selected entry, or the largest of the list.
     fn subject_in(&self, listed: &MappingSubjectList) -> Option<MappingSubject> {
         // The first of equal entries, in table order.
-        let largest = || listed.entries.iter().min_by_key(|entry| std::cmp::Reverse(entry.size));
-        self.subject.or_else(|| largest().map(|entry| entry.subject))
+        if self.subject.is_some() {
+            return self.subject;
+        }
+        let largest = listed.entries.iter().min_by_key(|entry| std::cmp::Reverse(entry.size))?;
+        Some(largest.subject)
     }
 
     fn mapping_ui(
@@ -343,7 +346,6 @@ impl TileMappingView {
 
     /// The subject of the map and its balance.
     fn head_ui(&self, ui: &mut Ui, mapped: &TileMappingData) {
-        let weak = |text: String| RichText::new(text).weak().size(text_size::SMALL);
         Frame::new().inner_margin(egui::Margin { left: 12, right: 12, top: 8, bottom: 2 }).show(
             ui,
             |ui| {
@@ -351,14 +353,14 @@ impl TileMappingView {
                 ui.add(egui::Label::new(crate::theme::fonts::strong(name)).truncate());
                 if !mapped.mapping.about.is_empty() {
                     let about: String = mapped.mapping.about.chars().take(400).collect();
-                    ui.add(egui::Label::new(weak(about)).truncate());
+                    ui.add(egui::Label::new(weak_text(about)).truncate());
                 }
                 let balance = mapped.balances[self.measure as usize];
                 let unit = self.measure.unit();
                 ui.horizontal_wrapped(|ui| {
                     ui.spacing_mut().item_spacing.x = spacing::L;
                     for (name, value, hint) in facts(&balance, unit) {
-                        ui.label(weak(format!("{name} {value}"))).on_hover_text(hint);
+                        ui.label(weak_text(format!("{name} {value}"))).on_hover_text(hint);
                     }
                 });
             },
@@ -450,6 +452,10 @@ impl TileMappingView {
         let which = (mapped.subject, mapped.version());
         self.tables.ui(ui, context, self.tab, &mapped.mapping, which);
     }
+}
+
+fn weak_text(text: String) -> RichText {
+    RichText::new(text).weak().size(text_size::SMALL)
 }
 
 fn mapped(

@@ -57,14 +57,13 @@ pub(super) fn key_row_ui(
     row_ui(ui, (name, &key.about), |ui| {
         let changed = match key.kind.as_str() {
             "integer" | "power_of_two" => {
-                let bound = |bound: Option<f64>, without: u64| bound.map_or(without, |b| b as u64);
-                let range = bound(key.min, 0)..=bound(key.max, MAX_NUMBER);
+                let range = whole_or(key.min, 0)..=whole_or(key.max, MAX_NUMBER);
                 number_ui(ui, name, answers.number(path), range).map(|number| number.to_string())
             }
             "flag" => {
                 let mut ticked = answers.value(path) == "true";
                 let tick = ui.checkbox(&mut ticked, "").on_hover_text(&key.about);
-                tick.accessible_name(name).changed().then(|| ticked.to_string())
+                if tick.accessible_name(name).changed() { Some(ticked.to_string()) } else { None }
             }
             _ => {
                 let words: Vec<(&str, &str)> =
@@ -76,6 +75,10 @@ pub(super) fn key_row_ui(
         problem_mark_ui(ui, answers, path);
         changed
     })
+}
+
+fn whole_or(bound: Option<f64>, without: u64) -> u64 {
+    bound.map_or(without, |bound| bound as u64)
 }
 
 /// The text for a value of a key in the form of a model.
@@ -111,7 +114,7 @@ pub(super) fn number_ui(
     let drag = drag.range(range).clamp_existing_to_range(false);
     let drag = ui.add_sized(vec2(76.0, ui.spacing().interact_size.y), drag);
     drag.accessible_name(name);
-    (number != current).then_some(number)
+    if number != current { Some(number) } else { None }
 }
 
 /// Shows a choice between words. Returns the new value.

@@ -69,8 +69,8 @@ impl MeasuredPrediction {
         let (own, others) = self.operations.split_at(self.operations.len().min(MAX_BARS));
         let mut bars: Vec<FigureBar> = own.iter().map(|of| of.bar(self.measured)).collect();
         if !others.is_empty() {
-            let sum = |of: fn(&PredictedOperation) -> f64| others.iter().map(of).sum::<f64>();
-            let (measured, predicted) = (sum(|of| of.measured), sum(|of| of.predicted));
+            let measured: f64 = others.iter().map(|of| of.measured).sum();
+            let predicted: f64 = others.iter().map(|of| of.predicted).sum();
             let note = format!("{} -> {} cycles", cycles(measured), cycles(predicted));
             let name = format!("{} other operations in total", grouped(others.len() as u64));
             let change = share(predicted - measured, self.measured);
@@ -83,7 +83,8 @@ impl MeasuredPrediction {
     fn sentences(&self) -> [String; 2] {
         let change = share(self.predicted - self.measured, self.measured);
         let change = change.map_or_else(String::new, |of| format!(" ({:+.1} %)", 100.0 * of));
-        let (measured, predicted) = (cycles(self.measured), cycles(self.predicted));
+        let measured = cycles(self.measured);
+        let predicted = cycles(self.predicted);
         let of = |basis: &str| cycles(self.predicted_by_basis.get(basis).copied().unwrap_or(0.0));
         let basis = format!(
             "{} of these cycles are measured and scaled by the simulation, {} are as measured \
@@ -97,7 +98,7 @@ impl MeasuredPrediction {
 }
 
 fn share(part: f64, whole: f64) -> Option<f64> {
-    (whole > 0.0).then(|| part / whole)
+    if whole > 0.0 { Some(part / whole) } else { None }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cycles in words")]

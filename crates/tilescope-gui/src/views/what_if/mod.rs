@@ -69,7 +69,11 @@ impl WhatIfPanel {
     ) -> Self {
         let base = opened.path.as_path();
         let spec = opened.report.spec().or(notes.measured_spec.as_deref());
-        let measured = is_measured(&opened.report).then(measured::MeasuredSection::default);
+        let measured = if is_measured(&opened.report) {
+            Some(measured::MeasuredSection::default())
+        } else {
+            None
+        };
         let history =
             spec.map(|spec| VariantList::new(base, spec, &notes.tried)).unwrap_or_default();
         Self {

@@ -174,8 +174,7 @@ impl ModelFileQueries {
         queries: SpecQueries,
     ) -> Option<ModelFileAnswers> {
         let path = model_file(values, base)?;
-        let is_size = |key: &str| key == BATCH || dim_name(key).is_some();
-        let sizes = values.iter().filter(|(key, _)| is_size(key));
+        let sizes = values.iter().filter(|(key, _)| *key == BATCH || dim_name(key).is_some());
         let sizes = sizes.map(|(key, value)| (key.clone(), value.clone())).collect();
         let plain = ModelQuestion { file: path.clone(), sizes: BTreeMap::new() };
         let sized = ModelQuestion { file: path.clone(), sizes };

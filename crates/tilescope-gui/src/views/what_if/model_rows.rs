@@ -125,10 +125,12 @@ pub(super) fn dimensions_ui(
                 changed = Some(with_value(text, &key, &size.to_string()));
             }
             problem_mark_ui(ui, answers, &key);
-            let aside = match symbol.is_batch {
-                true => "the batch: first dimension of all inputs".to_owned(),
-                false if size == symbol.suggested => format!("a guess; {places}"),
-                false => places.clone(),
+            let aside = if symbol.is_batch {
+                "the batch: first dimension of all inputs".to_owned()
+            } else if size == symbol.suggested {
+                format!("a guess; {places}")
+            } else {
+                places.clone()
             };
             aside_ui(ui, &aside).on_hover_text(places.as_str());
         });

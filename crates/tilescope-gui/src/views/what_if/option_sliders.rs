@@ -30,7 +30,8 @@ pub(super) fn sliders_ui(ui: &mut Ui, text: &str, answers: &SpecAnswers) -> Opti
     for key in answers.keys() {
         let Some(KeySlider { label, reach }) = &key.slider else { continue };
         let mut number = answers.value(&key.path).parse::<f64>().unwrap_or(0.0);
-        let (least, most) = (key.min.unwrap_or(0.0), key.max.unwrap_or(*reach).min(*reach));
+        let least = key.min.unwrap_or(0.0);
+        let most = key.max.unwrap_or(*reach).min(*reach);
         let range = least..=most.max(number);
         let slider = Slider::new(&mut number, range).text(label.as_str());
         let slider = if key.kind == "real" {

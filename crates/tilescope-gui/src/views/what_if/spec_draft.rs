@@ -51,9 +51,15 @@ impl SpecAnswers {
 
     /// The value of a key as TOML, or its default.
     pub(crate) fn value(&self, path: &str) -> String {
-        let of_file = || self.model.as_ref()?.sized.answer()?.default_of(path);
-        let default = || self.key(path).map(|key| key.default.clone()).unwrap_or_default();
-        self.values.get(path).cloned().or_else(of_file).unwrap_or_else(default)
+        if let Some(value) = self.values.get(path) {
+            return value.clone();
+        }
+        let model = self.model.as_ref();
+        let file = model.and_then(|model| model.sized.answer());
+        if let Some(value) = file.and_then(|file| file.default_of(path)) {
+            return value;
+        }
+        self.key(path).map(|key| key.default.clone()).unwrap_or_default()
     }
 
     /// The value of a key that is a word.
@@ -112,12 +118,11 @@ impl SpecDraft {
         let directory = self.check_directory.clone();
         let question =
             move |text: &String, cancelled: &_| (queries.check)(&directory, text, cancelled);
-        let checked = match is_complete {
-            true => {
-                let text = self.whole_text();
-                self.checked.ask_newest(context, workers, &text, question).fresh_only()
-            }
-            false => QueryState::Waiting { overdue: false },
+        let checked = if is_complete {
+            let text = self.whole_text();
+            self.checked.ask_newest(context, workers, &text, question).fresh_only()
+        } else {
+            QueryState::Waiting { overdue: false }
         };
         SpecAnswers { values, keys, checked, model }
     }

@@ -37,8 +37,9 @@ impl SpecEditor {
     /// Moves the cursor to the requested key, if the text sets it.
     fn follow(&mut self, ui: &Ui, id: Id, text: &str) {
         let Some(key) = self.asked else { return };
-        let own = |line: &usize| key_on_line(text, *line).as_deref() == Some(key);
-        let Some(line) = (0..text.lines().count()).find(own) else { return };
+        let mut lines = 0..text.lines().count();
+        let line = lines.find(|line| key_on_line(text, *line).as_deref() == Some(key));
+        let Some(line) = line else { return };
         let before: usize = text.lines().take(line).map(|line| line.chars().count() + 1).sum();
         self.asked = None;
         self.put_cursor(ui, id, before);

@@ -33,19 +33,20 @@ struct SpecLine {
 
 fn lines(text: &str) -> Vec<SpecLine> {
     let mut table = String::new();
-    let line = |line: &str| {
-        let code = outside_quotes(line, '#').map_or(line, |at| &line[..at]);
-        let trimmed = str::trim(code);
-        if let Some(name) = trimmed.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'))
-            && !name.contains(['[', '"', '='])
-        {
-            table = name.trim().to_owned();
-            return SpecLine { table: table.clone(), key: None };
-        }
-        let key = assignment(trimmed).and_then(|at| plain_key(trimmed[..at].trim()));
-        SpecLine { table: table.clone(), key }
-    };
-    text.lines().map(line).collect()
+    text.lines()
+        .map(|line| {
+            let code = outside_quotes(line, '#').map_or(line, |at| &line[..at]);
+            let trimmed = str::trim(code);
+            if let Some(name) = trimmed.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'))
+                && !name.contains(['[', '"', '='])
+            {
+                table = name.trim().to_owned();
+                return SpecLine { table: table.clone(), key: None };
+            }
+            let key = assignment(trimmed).and_then(|at| plain_key(trimmed[..at].trim()));
+            SpecLine { table: table.clone(), key }
+        })
+        .collect()
 }
 
 /// The position of the `=` on a line.
@@ -55,7 +56,8 @@ fn assignment(line: &str) -> Option<usize> {
 
 /// The first position of a character outside quotes.
 fn outside_quotes(line: &str, wanted: char) -> Option<usize> {
-    let (mut quote, mut escaped) = (None, false);
+    let mut quote = None;
+    let mut escaped = false;
     for (at, letter) in line.char_indices() {
         match (quote, letter) {
             _ if escaped => escaped = false,
@@ -71,8 +73,9 @@ fn outside_quotes(line: &str, wanted: char) -> Option<usize> {
 
 /// A TOML key with its parts joined by dots: `dim."a b"` is `dim.a b`.
 fn plain_key(written: &str) -> Option<String> {
-    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    if !written.is_empty() && written.chars().all(letter) {
+    if !written.is_empty()
+        && written.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.')
+    {
         return Some(written.to_owned());
     }
     values(&format!("{written} = 0\n")).into_keys().next()
@@ -151,15 +154,13 @@ pub(crate) fn with_value(text: &str, path: &str, value: &str) -> String {
     let Some((key, tables)) = parts.split_last() else { return text.to_owned() };
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for (depth, name) in tables.iter().enumerate() {
-        let missing = || {
-            let mut table = Table::new();
+        let below = if table.contains_key(name) {
+            table.get_mut(name)
+        } else {
+            let mut missing = Table::new();
             // Below a written table, keys are dotted.
-            table.set_dotted(depth > 0);
-            Item::Table(table)
-        };
-        let below = match table.contains_key(name) {
-            true => table.get_mut(name),
-            false => Some(table.entry(name).or_insert(missing())),
+            missing.set_dotted(depth > 0);
+            Some(table.entry(name).or_insert(Item::Table(missing)))
         };
         match below.and_then(Item::as_table_like_mut) {
             Some(below) => table = below,
@@ -216,7 +217,7 @@ pub(crate) fn without_value(text: &str, path: &str) -> String {
 /// The model file that a spec names, if any. Relative paths are relative to `base`.
 pub(crate) fn model_file(values: &BTreeMap<String, String>, base: &Path) -> Option<PathBuf> {
     let written = text_value(values, MODEL_FILE)?;
-    (!written.is_empty()).then(|| base.join(written))
+    if !written.is_empty() { Some(base.join(written)) } else { None }
 }
 
 /// The value of a key that is a string.
@@ -249,7 +250,8 @@ pub(crate) fn for_directory(text: &str, directory: &Path) -> String {
 
 /// The differences from another spec, as text: `options.num_io_tiles = 32`.
 pub(crate) fn changes(from: &str, to: &str) -> Vec<String> {
-    let (from, to) = (values(from), values(to));
+    let from = values(from);
+    let to = values(to);
     let mut changes = Vec::new();
     for (path, value) in &to {
         if from.get(path) != Some(value) {

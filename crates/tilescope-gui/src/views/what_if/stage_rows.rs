@@ -121,9 +121,10 @@ fn without_list(text: &str, answers: &SpecAnswers) -> String {
 
 /// The text for a model whose annotations are ignored.
 fn with_blocks_of_nodes(text: &str, answers: &SpecAnswers, file: Option<&ModelFile>) -> String {
-    match are_annotated(answers, file) {
-        true => with_value(text, BLOCKS, &quoted("nodes")),
-        false => text.to_owned(),
+    if are_annotated(answers, file) {
+        with_value(text, BLOCKS, &quoted("nodes"))
+    } else {
+        text.to_owned()
     }
 }
 
@@ -166,7 +167,8 @@ pub(super) fn with_filled_pipeline(
         return text;
     }
     let stages = stages as u64;
-    let (iterations, accumulation) = (answers.number(ITERATIONS), answers.number(ACCUMULATION));
+    let iterations = answers.number(ITERATIONS);
+    let accumulation = answers.number(ACCUMULATION);
     if !trains {
         if iterations < stages {
             return with_value(&text, ITERATIONS, &stages.to_string());
@@ -192,40 +194,45 @@ fn with_stages(text: &str, answers: &SpecAnswers, stages: &[CompiledStage]) -> S
 /// The stages in the form of a spec. A stage runs on the IPU of its position unless it names
 /// another.
 fn written(stages: &[CompiledStage]) -> String {
-    let stage = |(at, stage): (usize, &CompiledStage)| {
+    let mut written = Vec::new();
+    for (at, stage) in stages.iter().enumerate() {
         let blocks: Vec<String> = stage.blocks.iter().map(|block| quoted(block)).collect();
         let blocks = format!("[{}]", blocks.join(", "));
-        match stage.ipu as usize == at {
-            true => blocks,
-            false => format!("{{ blocks = {blocks}, ipu = {} }}", stage.ipu),
-        }
-    };
-    let stages: Vec<String> = stages.iter().enumerate().map(stage).collect();
-    format!("[{}]", stages.join(", "))
+        written.push(if stage.ipu as usize == at {
+            blocks
+        } else {
+            format!("{{ blocks = {blocks}, ipu = {} }}", stage.ipu)
+        });
+    }
+    format!("[{}]", written.join(", "))
 }
 
 /// The stages that a value lists; `None` if it lists none or is invalid.
 fn stages_of(value: &str) -> Option<Vec<CompiledStage>> {
     let table: toml::Table = format!("stages = {value}").parse().ok()?;
-    let names = |value: &toml::Value| match value {
+    let mut stages = Vec::new();
+    for (at, value) in table.get("stages")?.as_array()?.iter().enumerate() {
+        let own = u32::try_from(at).ok();
+        let (blocks, ipu) = match value {
+            toml::Value::Table(table) => {
+                let ipu = table.get("ipu").map(|ipu| u32::try_from(ipu.as_integer()?).ok());
+                (block_names(table.get("blocks")?)?, ipu.unwrap_or(own)?)
+            }
+            other => (block_names(other)?, own?),
+        };
+        stages.push(CompiledStage { blocks, ipu });
+    }
+    Some(stages)
+}
+
+fn block_names(value: &toml::Value) -> Option<Vec<String>> {
+    match value {
         toml::Value::String(name) => Some(vec![name.clone()]),
         toml::Value::Array(names) => {
             names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
         }
         _ => None,
-    };
-    let stage = |(at, value): (usize, &toml::Value)| {
-        let own = u32::try_from(at).ok();
-        let (blocks, ipu) = match value {
-            toml::Value::Table(table) => {
-                let ipu = table.get("ipu").map(|ipu| u32::try_from(ipu.as_integer()?).ok());
-                (names(table.get("blocks")?)?, ipu.unwrap_or(own)?)
-            }
-            other => (names(other)?, own?),
-        };
-        Some(CompiledStage { blocks, ipu })
-    };
-    table.get("stages")?.as_array()?.iter().enumerate().map(stage).collect()
+    }
 }
 
 /// Shows a row for each listed stage with its first block. Returns the changed stages.
@@ -234,11 +241,8 @@ fn list_ui(
     listed: &[CompiledStage],
     compiled: &[CompiledStage],
 ) -> Option<Vec<CompiledStage>> {
-    let names = |stages: &[CompiledStage]| -> Vec<String> {
-        stages.iter().flat_map(|stage| stage.blocks.clone()).collect()
-    };
-    let blocks = names(listed);
-    if !compiled.is_empty() && blocks != names(compiled) {
+    let blocks = all_blocks(listed);
+    if !compiled.is_empty() && blocks != all_blocks(compiled) {
         let words = "The list names single operations or leaves blocks out: edit options.stages in \
                      the spec.";
         row_ui(ui, ("", ""), |ui| ui.weak(words));
@@ -282,6 +286,10 @@ fn list_ui(
         });
     }
     changed
+}
+
+fn all_blocks(stages: &[CompiledStage]) -> Vec<String> {
+    stages.iter().flat_map(|stage| stage.blocks.clone()).collect()
 }
 
 /// The stages with another first block for the stage at `at`.

@@ -113,7 +113,11 @@ impl VariantList {
     /// Returns the list to store, if it has changed since the last call.
     pub(crate) fn take_changed(&mut self) -> Option<Vec<SimulatedVariant>> {
         let changed = std::mem::take(&mut self.changed);
-        changed.then(|| self.variants.iter().skip(1).map(SpecVariant::to_saved).collect())
+        if changed {
+            Some(self.variants.iter().skip(1).map(SpecVariant::to_saved).collect())
+        } else {
+            None
+        }
     }
 
     /// Removes a variant from the list; its spec and report stay on disk.
@@ -135,11 +139,10 @@ impl VariantList {
 
     /// A name that no variant has.
     pub(crate) fn next_name(&self) -> String {
-        let name = |number: usize| format!("variant {number}");
         let taken = |wanted: &str| self.variants.iter().any(|variant| variant.name == wanted);
-        let last = (1..=self.variants.len()).rev().find(|number| taken(&name(*number)));
+        let last = (1..=self.variants.len()).rev().find(|number| taken(&variant_name(*number)));
         let first = last.map_or(1, |last| last + 1);
-        (first..).map(name).find(|name| !taken(name)).unwrap_or_default()
+        (first..).map(variant_name).find(|name| !taken(name)).unwrap_or_default()
     }
 
     /// The cost of each tried value of a key: cycles and the fullest tile, and the change of cycles
@@ -149,17 +152,18 @@ impl VariantList {
         let figures =
             |variant: &SpecVariant| Some(VariantFigures::clone(variant.figures.latest()?));
         let before = self.variants.first().and_then(figures).and_then(|figures| figures.cycles);
-        let line = |variant: &SpecVariant| {
-            let VariantFigures { cycles, fullest, .. } = figures(variant)?;
+        let mut lines = Vec::new();
+        for variant in &self.variants {
+            let Some(VariantFigures { cycles, fullest, .. }) = figures(variant) else { continue };
             let value = value(variant).unwrap_or_else(|| format!("{} (default)", key.default));
             let run = cycles.map_or_else(
                 || "not run".to_owned(),
                 |cycles| format!("{} cycles{}", grouped(cycles), share_text(before, cycles)),
             );
             let fullest = bytes_in_words(fullest);
-            Some(format!("{value}: {run}, fullest tile {fullest} ({})", variant.name))
-        };
-        self.variants.iter().filter_map(line).collect()
+            lines.push(format!("{value}: {run}, fullest tile {fullest} ({})", variant.name));
+        }
+        lines
     }
 
     /// Shows the list with its buttons. `text` receives the spec that the user continues with.
@@ -274,6 +278,10 @@ impl VariantList {
             }
         });
     }
+}
+
+fn variant_name(number: usize) -> String {
+    format!("variant {number}")
 }
 
 /// The relative change of cycles: ` (+12.50 %)`.

@@ -73,7 +73,7 @@ impl BarLayout {
             (most, NUMBERS)
         };
         let with_notes = rect.width() >= WITH_NOTES && bars.iter().any(|bar| !bar.note.is_empty());
-        let notes = with_notes.then(|| rect.right() - NOTES);
+        let notes = if with_notes { Some(rect.right() - NOTES) } else { None };
         let left = rect.left() + names + GAP;
         let right = notes.unwrap_or(rect.right()) - numbers - 2.0 * GAP;
         let area = Rect::from_x_y_ranges(
@@ -109,7 +109,8 @@ pub(super) fn bars_ui(ui: &mut Ui, figure: &Figure) -> (Response, Rect, Option<u
     let rect = rect.shrink2(vec2(GAP / 2.0, 0.0));
     let layout = BarLayout::new(ui, rect, figure);
     ticks_ui(ui, figure, &layout);
-    let (mut clicked, mut focused) = (None, None);
+    let mut clicked = None;
+    let mut focused = None;
     let mut rows = Vec::new();
     let pointer = response.hover_pos().map(|at| (at.y - rect.top()) / layout.row);
     // If rows are too low for text, only some of them have it.
@@ -127,7 +128,9 @@ pub(super) fn bars_ui(ui: &mut Ui, figure: &Figure) -> (Response, Rect, Option<u
             }
             focus_ui(ui, &row_response, row);
             focused = neighbour(&row_response, place, bars.len()).or(focused);
-            clicked = row_response.clicked().then_some(of).or(clicked);
+            if row_response.clicked() {
+                clicked = Some(of);
+            }
             rows.push(Some(row_response.on_hover_ui_at_pointer(|ui| words_ui(ui, figure, bar))));
         } else {
             rows.push(None);

@@ -46,15 +46,18 @@ impl GuideSegment {
 
     fn places(&self, step: f32) -> impl Iterator<Item = Pos2> {
         let count = (self.length / step) as usize;
-        let (start, along) = (self.start, self.along);
+        let start = self.start;
+        let along = self.along;
         (0..=count).map(move |at| start + along * (at as f32 * step))
     }
 
     /// The cost of text of this size that begins at a distance along the line.
     fn cost(&self, begin: f32, size: Vec2, obstacles: &[Obstacle]) -> u32 {
         let on = obstacles.iter().filter(|obstacle| {
-            let (from, radius) = (obstacle.at - self.start, obstacle.radius);
-            let (along, up) = (from.dot(self.along) - begin, from.dot(self.up()) - ABOVE);
+            let from = obstacle.at - self.start;
+            let radius = obstacle.radius;
+            let along = from.dot(self.along) - begin;
+            let up = from.dot(self.up()) - ABOVE;
             (-radius..=size.x + radius).contains(&along)
                 && (-radius..=size.y + radius).contains(&up)
         });
@@ -70,7 +73,7 @@ impl GuideSegment {
         let begins = begins.filter(|begin| *begin >= 0.0);
         let costs = begins.map(|begin| (self.cost(begin, size, obstacles), begin));
         let (cost, begin) = costs.min_by_key(|(cost, _)| *cost)?;
-        (cost < ON_WORDS).then_some(begin)
+        if cost < ON_WORDS { Some(begin) } else { None }
     }
 }
 
@@ -87,15 +90,13 @@ pub(super) fn names_ui(ui: &Ui, frame: Rect, guides: &[(&str, [Pos2; 2])], point
         obstacles.extend(places.map(|at| Obstacle { at, radius: 0.0, weight: 1 }));
     }
     // Horizontal ones first: they have less space above them.
-    let is_level = |ends: &[Pos2; 2]| (ends[0].y - ends[1].y).abs() < 0.5;
-    let is_upright = |ends: &[Pos2; 2]| (ends[0].x - ends[1].x).abs() < 0.5;
     let mut order: Vec<_> = guides.iter().filter(|(name, _)| !name.is_empty()).collect();
-    order.sort_by_key(|(_, ends)| !is_level(ends));
+    order.sort_by_key(|(_, ends)| (ends[0].y - ends[1].y).abs() >= 0.5);
     let mut free = frame.left();
     for (name, ends) in order {
         let galley = painter.layout_no_wrap((*name).to_owned(), font.clone(), palette.text);
         let size = galley.size();
-        if is_upright(ends) {
+        if (ends[0].x - ends[1].x).abs() < 0.5 {
             // Beside its upper end, unless the previous name is there.
             let at = pos2(ends[0].x + MARGIN / 2.0, frame.top() + MARGIN / 2.0);
             if at.x >= free && at.x + size.x <= frame.right() {

@@ -16,7 +16,7 @@ use egui_plot::{
 };
 use std::collections::BTreeSet;
 use tilescope_analysis::figures::{
-    Figure, FigureAxis, FigureMarks, FigurePoint, FigureTick, MarkWeight, Marker, peaks,
+    Figure, FigureAxis, FigureMarks, FigurePoint, MarkWeight, Marker, peaks,
 };
 use tilescope_report::units::grouped;
 
@@ -58,12 +58,13 @@ impl<'a> PlotScene<'a> {
     fn new(figure: &'a Figure, look: FigureLook<'a>) -> Self {
         let mut ends = [(&figure.x, 0), (&figure.y, 1)].map(|(axis, at)| {
             let (low, high) = figure.bounds(at);
-            let (low, high) = (axis.position(low), axis.position(high));
+            let low = axis.position(low);
+            let high = axis.position(high);
             let is_plain = axis.ends.is_none() && figure.marks.layers.is_empty();
             let room = if is_plain { (high - low).max(f64::MIN_POSITIVE) * EDGE } else { 0.0 };
             (low - if low == 0.0 { 0.0 } else { room }, high + room)
         });
-        let strip = figure.has_strip().then_some(ends[0].1);
+        let strip = if figure.has_strip() { Some(ends[0].1) } else { None };
         if strip.is_some() {
             ends[0].1 += (ends[0].1 - ends[0].0) * STRIP;
         }
@@ -156,7 +157,7 @@ pub(super) fn plot_ui(
     if let Some(pointer) = response.hover_pos() {
         if let Some(point) = scene.nearest(transform, pointer) {
             point_words_ui(&response, &scene, transform, point);
-            clicked = (look.chooses && response.clicked()).then_some(point.id);
+            clicked = if look.chooses && response.clicked() { Some(point.id) } else { None };
         }
         let x = transform.value_from_position(pointer).x;
         layer_words_ui(&response, figure, x);
@@ -184,13 +185,15 @@ fn plot_of<'a>(ui: &Ui, scene: &PlotScene<'_>) -> Plot<'a> {
     let x_axis = titled_x_axis(ui, figure.x.title.clone());
     let y_axis = y_axis_for(ui, &figure.y.title, words).label_spacing(WORDS_SPACING);
     let far = strip.map(|left| (left + ends[0].1) / 2.0);
-    let (x, y) = (figure.x.clone(), figure.y.clone());
+    let x = figure.x.clone();
+    let y = figure.y.clone();
     let x_words = move |mark: GridMark| match far {
         Some(place) if mark.value == place => "∞".to_owned(),
         _ => shortened(&mark_words(&x, mark), letters),
     };
     let axes = |axis: AxisHints<'a>| axis.tick_label_color(palette.weak_text);
-    let (x, of_y) = (figure.x.clone(), figure.y.clone());
+    let x = figure.x.clone();
+    let of_y = figure.y.clone();
     let bounds = ends.map(|(low, high)| (low.to_bits(), high.to_bits()));
     let drawn = Vec2b::new(figure.x.is_drawn(), figure.y.is_drawn());
     // A plot keeps its initial bounds, so other bounds need another plot id.
@@ -231,12 +234,13 @@ fn marks(axis: &FigureAxis, input: GridInput, most: usize) -> Vec<GridMark> {
         [one, other, ..] => other.value - one.value,
         _ => high - low,
     };
-    let mark = |tick: FigureTick| {
+    let mut marks = Vec::new();
+    for tick in ticks {
         let fine = if tick.label.is_empty() { 0.1 } else { 1.0 };
         let step_size = if axis.logarithmic { fine } else { step };
-        GridMark { value: axis.position(tick.value), step_size }
-    };
-    ticks.into_iter().map(mark).collect()
+        marks.push(GridMark { value: axis.position(tick.value), step_size });
+    }
+    marks
 }
 
 /// The label of a mark; empty between powers of ten.
@@ -319,7 +323,8 @@ fn draw(
     for label in &figure.labels {
         let [x, y] = scene.at(label.at);
         // Beside the mark of a point.
-        let (x, y) = (x + LABEL_GAP * pixel[0], y + LABEL_GAP / 2.0 * pixel[1]);
+        let x = x + LABEL_GAP * pixel[0];
+        let y = y + LABEL_GAP / 2.0 * pixel[1];
         let words = RichText::new(format!(" {} ", label.text));
         let words = words.size(text_size::SMALL).background_color(ground);
         let text = Text::new("", PlotPoint::new(x, y), words).color(palette.text);
@@ -413,11 +418,11 @@ fn stepped(response: &Response, scene: &PlotScene<'_>) -> Option<usize> {
     if !scene.look.chooses || !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let pressed = |keys: [Key; 2]| {
+    let is_any_pressed = |keys: [Key; 2]| {
         response.ctx.input(|input| keys.into_iter().any(|key| input.key_pressed(key)))
     };
-    let forward = pressed([Key::ArrowRight, Key::ArrowUp]);
-    let back = pressed([Key::ArrowLeft, Key::ArrowDown]);
+    let forward = is_any_pressed([Key::ArrowRight, Key::ArrowUp]);
+    let back = is_any_pressed([Key::ArrowLeft, Key::ArrowDown]);
     if forward == back {
         return None;
     }
@@ -443,7 +448,8 @@ mod tests {
     #[test]
     fn points_on_one_pixel_are_drawn_once_and_never_too_many() {
         let point = |id: usize| {
-            let (name, about) = (String::new(), String::new());
+            let name = String::new();
+            let about = String::new();
             FigurePoint { x: id as f64 / 10.0, y: 0.0, series: 0, id, name, about }
         };
         let figure = Figure {

@@ -122,7 +122,7 @@ impl MatchedPlaces {
         let nth = if known < self.count() { known } else { 0 };
         let place = self.before.partition_point(|count| *count <= nth);
         // No underflow: `before` starts with 0, which is never above `nth`.
-        (self.count() > 0).then(|| place - 1)
+        if self.count() > 0 { Some(place - 1) } else { None }
     }
 }
 
@@ -183,7 +183,7 @@ impl StackGraphLayout<'_> {
     fn place(&self, at: Pos2) -> Option<usize> {
         let place = self.axis.position_from_x(at.x - self.frame.left());
         let place = usize::try_from(place).ok()?;
-        (self.frame.contains(at) && place < self.stack.places()).then_some(place)
+        if self.frame.contains(at) && place < self.stack.places() { Some(place) } else { None }
     }
 
     fn window(&self) -> Range<usize> {
@@ -304,7 +304,7 @@ impl StackGraph {
         let shown = shown.accessible_name(&name);
         if shown.on_hover_text(format!("{name}: drag or type a number")).changed() {
             let whole = count >= limits.range.length();
-            self.axis = (!whole).then(|| axis.with_visible_count(count, limits));
+            self.axis = if !whole { Some(axis.with_visible_count(count, limits)) } else { None };
         }
     }
 
@@ -316,7 +316,8 @@ impl StackGraph {
         limits: AxisLimits,
         response: &Response,
     ) -> (Option<usize>, Option<(usize, bool)>) {
-        let (mut hovered, mut clicked) = (None, None);
+        let mut hovered = None;
+        let mut clicked = None;
         let at = response.hover_pos().filter(|at| places.frame.contains(*at));
         if !response.dragged() {
             hovered = at.and_then(|at| places.place(at));
@@ -351,7 +352,7 @@ impl StackGraph {
         if moved != places.axis {
             // `None` stands for all places: all of them stay visible in a wider window.
             let whole = moved.window(limits.width).length() >= limits.range.length();
-            self.axis = (!whole).then(|| moved.clamped_to(limits));
+            self.axis = if !whole { Some(moved.clamped_to(limits)) } else { None };
         }
         (hovered, clicked)
     }
@@ -368,8 +369,8 @@ fn arrows(ui: &Ui, response: &Response, chosen: &[usize], places: usize) -> Opti
         return None;
     }
     let (left, right, add) = ui.input(|input| {
-        let pressed = |key| input.key_pressed(key);
-        (pressed(Key::ArrowLeft), pressed(Key::ArrowRight), input.modifiers.shift)
+        let is_pressed = |key| input.key_pressed(key);
+        (is_pressed(Key::ArrowLeft), is_pressed(Key::ArrowRight), input.modifiers.shift)
     });
     let from = chosen.last().copied();
     let place = match (left, right) {

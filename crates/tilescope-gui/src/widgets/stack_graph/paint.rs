@@ -46,7 +46,8 @@ pub(super) fn paint(ui: &Ui, places: &StackGraphLayout<'_>, look: &StackGraphInp
     }
     spans(&inside, places, look, palette);
     for place in look.chosen {
-        let (from, to) = (places.x(*place), places.x(place + 1));
+        let from = places.x(*place);
+        let to = places.x(place + 1);
         let middle = (from + to) / 2.0;
         if to - from > 3.0 {
             let band = Rect::from_x_y_ranges(from..=to, places.frame.y_range());
@@ -123,7 +124,8 @@ fn veil(
     matching: &MatchedPlaces,
     colour: Color32,
 ) {
-    let (window, frame) = (places.window(), places.frame);
+    let window = places.window();
+    let frame = places.frame;
     let per_column = window.len().div_ceil((frame.width() as usize).max(1)).max(1);
     let mut mesh = Mesh::default();
     let mut run: Option<(f32, f32, f32, f32)> = None;
@@ -233,7 +235,8 @@ fn spans(
     palette: &ThemePalette,
 ) {
     for (index, (covered, name)) in look.spans.iter().enumerate() {
-        let (left, right) = (places.x(covered.start), places.x(covered.end));
+        let left = places.x(covered.start);
+        let right = places.x(covered.end);
         let right = right.max(left + 2.0);
         let area = Rect::from_x_y_ranges(left..=right, places.frame.y_range());
         painter.rect_filled(area, 0.0, palette.accent.gamma_multiply(0.10));
@@ -280,7 +283,8 @@ fn paint_flag(
         FontId::proportional(text_size::CAPTION),
         palette.text,
     );
-    let (before, behind) = (x - 8.0 - text.size().x, x + 8.0);
+    let before = x - 8.0 - text.size().x;
+    let behind = x + 8.0;
     let fits_before = before >= places.frame.left();
     let fits_behind = behind + text.size().x <= places.frame.right();
     let left = match (fits_before, fits_behind) {

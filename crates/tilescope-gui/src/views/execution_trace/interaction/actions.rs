@@ -31,12 +31,11 @@ pub(crate) fn action_events(
     // If the pointer is elsewhere, keys zoom around the middle of the lanes.
     let x = at.unwrap_or(limits.width / 2.0);
     let show = |axis: PanZoomAxis| TraceEvent::ShowAxis(axis.clamped_to(limits));
-    let under = || {
-        let cycle = at.map(|x| Cycles(axis.position_from_x(x).max(0) as u64))?;
-        Some(CycleRange::new(cycle, cycle))
-    };
     let mark = |keep| {
-        let range = chosen.or_else(under);
+        let range = chosen.or_else(|| {
+            let cycle = at.map(|x| Cycles(axis.position_from_x(x).max(0) as u64))?;
+            Some(CycleRange::new(cycle, cycle))
+        });
         TraceEvent::Mark { range, keep }
     };
     Some(match action {

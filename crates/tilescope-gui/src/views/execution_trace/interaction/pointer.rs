@@ -120,7 +120,7 @@ impl LanePointer {
         let end = response.interact_pointer_pos().filter(|_| response.drag_stopped())?;
         let range = cycles_between(from, layout.cycle_at(end.x));
         let axis = PanZoomAxis::fitting_exactly(axis_range_of_cycles(range), limits.width);
-        (!range.is_empty()).then(|| TraceEvent::ShowAxis(axis.clamped_to(limits)))
+        if !range.is_empty() { Some(TraceEvent::ShowAxis(axis.clamped_to(limits))) } else { None }
     }
 }
 
@@ -177,13 +177,15 @@ fn click(ui: &Ui, input: &LanePointerInput<'_>) -> Option<TraceEvent> {
     if let Some(hit) = &input.path {
         // A bar of several steps, possibly of several lanes, cannot be selected.
         let PathHitTarget::Bar(item, Some((at, sub_lane))) = hit.target else { return None };
-        let (position, step) = (item.first_position(), item.step()?);
+        let position = item.first_position();
+        let step = item.step()?;
         let step = SelectedStep { at, sub_lane, position, step };
         return Some(TraceEvent::ChooseStep { step, add });
     }
     let Some(hit) = &input.hit else { return Some(TraceEvent::ChooseNothing) };
     let LaneHitTarget::Bar(item) = hit.target else { return None };
-    let (at, sub_lane) = (hit.at, hit.sub_lane);
+    let at = hit.at;
+    let sub_lane = hit.sub_lane;
     Some(match item.step() {
         Some(step) => {
             let position = item.first_position();

@@ -80,7 +80,9 @@ fn step_bar_position<'a>(
     step: &SelectedStep,
 ) -> Option<SelectedBarPosition<'a>> {
     let item = selected_bar::find(scene, step)?;
-    let (row, range, full_height) = (item.row, item.range, item.full_height);
+    let row = item.row;
+    let range = item.range;
+    let full_height = item.full_height;
     let SelectedStep { at, sub_lane, .. } = *step;
     Some(SelectedBarPosition { at, sub_lane, row, range, full_height, item: Some(item) })
 }
@@ -96,9 +98,13 @@ fn chosen_bar<'a>(
     let block = layout.block_of(at)?;
     let sub_lane = block.lanes.sub_lanes.iter().position(|s| *s == chosen.sub_lane)?;
     let rect = layout.bar(block, BarPosition { sub_lane, row, range, full_height });
-    let tiles = (block.tiles > 0.0)
-        .then(|| Rect::from_x_y_ranges(rect.x_range(), layout.tiles(block).y_range()));
-    let (filled, labelled) = (!shares, rect.width() >= LEAST_LABEL);
+    let tiles = if block.tiles > 0.0 {
+        Some(Rect::from_x_y_ranges(rect.x_range(), layout.tiles(block).y_range()))
+    } else {
+        None
+    };
+    let filled = !shares;
+    let labelled = rect.width() >= LEAST_LABEL;
     Some(ChosenBarItem { at, rect, item, filled, labelled, row_height: block.row_height, tiles })
 }
 
@@ -126,8 +132,8 @@ impl TracePainter<'_> {
 
     /// Outlines the tiles that work in the bar, or all tiles if that is unknown.
     fn tiles_outline(&self, chosen: &ChosenBarItem<'_>, tiles: Rect, stroke: Stroke) {
-        let outline = |item| tiles::outline(self.prepared, item, chosen.at.ipu, tiles);
-        match chosen.item.and_then(outline) {
+        match chosen.item.and_then(|item| tiles::outline(self.prepared, item, chosen.at.ipu, tiles))
+        {
             Some(lines) => {
                 let shapes = lines.into_iter().map(|line| Shape::closed_line(line, stroke));
                 self.painter.extend(shapes);

@@ -78,12 +78,14 @@ impl FollowedMicroBatch {
 /// wide.
 pub(super) fn lit(layout: &TraceLayout<'_>, path: &MicroBatchPath, at: ReplicaIpu) -> Vec<Rangef> {
     let lanes = layout.regions.lanes;
-    let turn = |turn: &MicroBatchTurn| {
-        let (left, right) = (layout.x(turn.range.start), layout.x(turn.range.end));
-        let x = Rangef::new(left, right.max(left + 1.0));
-        (x.max > lanes.left() && x.min < lanes.right()).then_some(x)
-    };
-    path.on(at).filter_map(turn).collect()
+    path.on(at)
+        .filter_map(|turn| {
+            let left = layout.x(turn.range.start);
+            let right = layout.x(turn.range.end);
+            let x = Rangef::new(left, right.max(left + 1.0));
+            if x.max > lanes.left() && x.min < lanes.right() { Some(x) } else { None }
+        })
+        .collect()
 }
 
 /// The lines from the end of each turn to the start of the next one.
@@ -111,7 +113,8 @@ fn line(layout: &TraceLayout<'_>, from: &MicroBatchTurn, to: &MicroBatchTurn) ->
     let start = pos2(layout.x(from.range.end), height(from.at)?);
     let end = pos2(layout.x(to.range.start), height(to.at)?);
     let lanes = layout.regions.lanes;
-    let (least, most) = (lanes.left() - BEYOND, lanes.right() + BEYOND);
+    let least = lanes.left() - BEYOND;
+    let most = lanes.right() + BEYOND;
     if start.x.max(end.x) < least || start.x.min(end.x) > most {
         return None;
     }
@@ -128,7 +131,8 @@ fn line(layout: &TraceLayout<'_>, from: &MicroBatchTurn, to: &MicroBatchTurn) ->
 impl TracePainter<'_> {
     /// Veils an IPU's work on other micro-batches.
     pub(super) fn veil_others(&self, block: &IpuLaneLayout<'_>, lit: &[Rangef]) {
-        let (layout, veil) = (self.layout, self.palette.lane.gamma_multiply(VEIL));
+        let layout = self.layout;
+        let veil = self.palette.lane.gamma_multiply(VEIL);
         let bars = layout.bars(block);
         let area = layout.stage_row(block).map_or(bars, |row| bars.union(row));
         for part in veiled_parts(area.union(layout.links(block)), lit) {

@@ -30,8 +30,9 @@ impl TracePainter<'_> {
             painter.rect_filled(rect, 0.0, colour(self.palette, *activity));
             if rect.width() >= LEAST_NODE {
                 let node = id(self.ui, "host").with(range.start);
-                let words = || (words(*activity).to_owned(), format!("{} cycles", range.length()));
-                node_ui(self.ui, node, rect.intersect(row), Role::Cell, words);
+                node_ui(self.ui, node, rect.intersect(row), Role::Cell, || {
+                    (words(*activity).to_owned(), format!("{} cycles", range.length()))
+                });
             }
         }
         self.row_title(row, "Host");

@@ -107,39 +107,42 @@ pub(super) fn ipu_bands<'a>(
     let low = |block: &&IpuLaneLayout<'_>| block.height() < NAME_HEIGHT;
     let high = layout.blocks.iter().filter(in_sight).filter(|block| !low(block));
     let mut names: Vec<f32> = high.map(|block| name_at(layout, block).y).collect();
-    let band = |block: &'a IpuLaneLayout<'_>| {
+    let mut bands = Vec::new();
+    for block in layout.blocks.iter().filter(in_sight) {
         let name = name_at(layout, block);
-        let free = || names.iter().all(|y| (name.y - y).abs() >= NAME_HEIGHT);
-        let shown = !low(&block) || (name.y >= lanes.top() && free());
-        if shown && low(&block) {
+        let is_free = names.iter().all(|y| (name.y - y).abs() >= NAME_HEIGHT);
+        let is_shown = !low(&block) || (name.y >= lanes.top() && is_free);
+        if is_shown && low(&block) {
             names.push(name.y);
         }
-        let name = shown.then_some(name);
+        let name_at = if is_shown { Some(name) } else { None };
         // A newly visible IPU may be missing from the scene: its name and background appear first,
         // and its bars with the next answer.
         let mut known = scene.into_iter().flat_map(|scene| &scene.ipus).enumerate();
         let scene = known.find(|(_, ipu)| ipu.at == block.lanes.at);
-        IpuBand { block, name_at: name, scene }
-    };
-    layout.blocks.iter().filter(in_sight).map(band).collect()
+        bands.push(IpuBand { block, name_at, scene });
+    }
+    bands
 }
 
 fn group_names(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>) -> Vec<(Pos2, String)> {
-    let (right, top) = (layout.regions.gutter().right(), layout.top(block));
+    let right = layout.regions.gutter().right();
+    let top = layout.top(block);
     let foot = top + block.tiles_top();
     let least = name_at(layout, block).y + NAME_HEIGHT;
-    let name = |(index, sub_lane): (usize, &u8)| {
+    // The first group holds the compute tiles, labelled with the name of the IPU.
+    let mut names = Vec::new();
+    for (index, sub_lane) in block.lanes.sub_lanes.iter().enumerate().skip(1) {
         let top = top + block.marks + block.sub_lane_top(index);
         // Entirely below the name of the IPU, or not at all.
         if top + 3.0 < least || top + 3.0 + SHARE_LINE > foot {
-            return None;
+            continue;
         }
         let text =
             if *sub_lane == 1 { "I/O tiles".to_owned() } else { format!("tiles {sub_lane}") };
-        Some((pos2(right - 10.0, top + 3.0), text))
-    };
-    // The first group holds the compute tiles, labelled with the name of the IPU.
-    block.lanes.sub_lanes.iter().enumerate().skip(1).filter_map(name).collect()
+        names.push((pos2(right - 10.0, top + 3.0), text));
+    }
+    names
 }
 
 /// The shares of the visible cycles that compute tiles spend on each activity, as in the table
@@ -167,22 +170,27 @@ pub(super) fn share_lines(
     let name = name_at(layout, block);
     let rows = block.rows.first().copied().unwrap_or(1);
     let foot = layout.bars(block).top() + rows as f32 * block.row_height;
-    let line = |(index, share): (usize, &TimeShare)| {
-        let y = name.y + NAME_HEIGHT + index as f32 * SHARE_LINE;
-        let at = pos2(name.x, y);
-        (y + SHARE_LINE <= foot).then_some((at, *share))
-    };
     let seen = shares.iter().filter(|share| share.share >= LEAST_LINE);
-    seen.enumerate().map_while(line).collect()
+    let mut lines = Vec::new();
+    for (index, share) in seen.enumerate() {
+        let y = name.y + NAME_HEIGHT + index as f32 * SHARE_LINE;
+        if y + SHARE_LINE > foot {
+            break;
+        }
+        lines.push((pos2(name.x, y), *share));
+    }
+    lines
 }
 
 /// The upper right corner of an IPU's name.
 fn name_at(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>) -> Pos2 {
-    let (gutter, top) = (layout.regions.gutter(), layout.top(block));
+    let gutter = layout.regions.gutter();
+    let top = layout.top(block);
     // The name stays visible as long as a part of its lanes is.
-    let y = match block.height() < NAME_HEIGHT + 4.0 {
-        true => top + (block.height() - NAME_HEIGHT) / 2.0,
-        false => (top + 2.0).max(gutter.top() + 2.0).min(top + block.height() - 18.0),
+    let y = if block.height() < NAME_HEIGHT + 4.0 {
+        top + (block.height() - NAME_HEIGHT) / 2.0
+    } else {
+        (top + 2.0).max(gutter.top() + 2.0).min(top + block.height() - 18.0)
     };
     pos2(gutter.right() - 10.0, y)
 }
@@ -228,7 +236,8 @@ fn is_inside(range: CycleRange, window: CycleRange) -> bool {
 impl TracePainter<'_> {
     /// Paints an IPU.
     pub(super) fn band_ui(&self, band: &IpuBand<'_>, veiled: bool) {
-        let (layout, block) = (self.layout, band.block);
+        let layout = self.layout;
+        let block = band.block;
         let shares =
             band.scene.map_or(Vec::new(), |(_, ipu)| shares_on_screen(layout, self.prepared, ipu));
         self.gutter_ui(band);
@@ -267,7 +276,8 @@ impl TracePainter<'_> {
     }
 
     fn lit_parts(&self, block: &IpuLaneLayout<'_>, veiled: bool) -> LitParts {
-        let (layout, at) = (self.layout, block.lanes.at);
+        let layout = self.layout;
+        let at = block.lanes.at;
         let critical = self.lit_path().zip(layout.block_of(at));
         LitParts {
             veiled,
@@ -279,7 +289,8 @@ impl TracePainter<'_> {
     /// A share and its colour, left of the lane.
     fn share_line(&self, at: Pos2, share: TimeShare) {
         let gutter = self.layout.regions.gutter();
-        let (painter, palette) = (self.ui.painter_at(gutter), self.palette);
+        let painter = self.ui.painter_at(gutter);
+        let palette = self.palette;
         let font = FontId::proportional(text_size::CAPTION);
         let text = share_graph::short_words(share);
         let room = at.x - gutter.left();
@@ -298,14 +309,16 @@ impl TracePainter<'_> {
     fn shares_ui(&self, band: &IpuBand<'_>, shares: &[TimeShare]) {
         let visible = self.layout.bars(band.block).intersect(self.layout.regions.lanes);
         if visible.is_positive() {
-            let words = || (format!("Shares of {}", band.name()), share_graph::all_words(shares));
             let node = id(self.ui, "shares").with(band.key());
-            node_ui(self.ui, node, visible, Role::Image, words);
+            node_ui(self.ui, node, visible, Role::Image, || {
+                (format!("Shares of {}", band.name()), share_graph::all_words(shares))
+            });
         }
     }
 
     fn gutter_ui(&self, band: &IpuBand<'_>) {
-        let (layout, block) = (self.layout, band.block);
+        let layout = self.layout;
+        let block = band.block;
         let gutter = layout.regions.gutter();
         // Names of partly scrolled lanes would overlap the ruler.
         let painter = self.ui.painter_at(gutter);
@@ -320,7 +333,8 @@ impl TracePainter<'_> {
         }
         let top = layout.top(block);
         let own = Rect::from_x_y_ranges(gutter.x_range(), top..=top + block.height());
-        let (lane, visible) = (id(self.ui, "lane").with(band.key()), own.intersect(gutter));
+        let lane = id(self.ui, "lane").with(band.key());
+        let visible = own.intersect(gutter);
         let value = format!("{} steps", grouped(block.lanes.steps));
         region_ui(self.ui, lane, visible, Role::Row, &name, &value);
     }
@@ -329,7 +343,8 @@ impl TracePainter<'_> {
         // The image belongs to the window of its scene. Drawn at that window's position it may be
         // stale, but it is never in the wrong place while a new one is being made.
         let layout = self.layout;
-        let (left, right) = (layout.x(window.start), layout.x(window.end));
+        let left = layout.x(window.start);
+        let right = layout.x(window.end);
         let places = [layout.bars(block), layout.tiles(block), layout.links(block)];
         for (texture, on) in self.textures.of_lanes(index).iter().zip(places) {
             // The scene's window is wider than the screen: the clip of the lanes cuts it.
@@ -367,8 +382,9 @@ impl TracePainter<'_> {
             let part =
                 ((block.replica, block.lanes.at, *sub_lane), item.row, item.first_position());
             let bar = id(self.ui, "bar").with(part);
-            let cycles = || format!("{} cycles", item.range.length());
-            node_ui(self.ui, bar, visible, Role::Cell, || (text.clone(), cycles()));
+            node_ui(self.ui, bar, visible, Role::Cell, || {
+                (text.clone(), format!("{} cycles", item.range.length()))
+            });
         }
     }
 
@@ -445,7 +461,8 @@ pub(crate) fn hit<'a>(
         }
     };
     // Positioned by this frame's axis, even if the scene is older: its image is drawn there too.
-    let (range, rect) = (position.range, layout.bar(block, position));
+    let range = position.range;
+    let rect = layout.bar(block, position);
     Some(LaneHit { at: ipu.at, sub_lane: lane.sub_lane, target, range, rect })
 }
 

@@ -76,7 +76,8 @@ fn raster(
     palette: &ThemePalette,
 ) -> ColorImage {
     let mut image = ColorImage::filled([width, height.max(1)], palette.lane);
-    let (half, count) = (height / 2, traffic.columns.len());
+    let half = height / 2;
+    let count = traffic.columns.len();
     for (at, column) in traffic.columns.iter().enumerate() {
         let pixels = at * width / count..(at + 1) * width / count;
         let shares = shares(*column, traffic.range(at).length(), limit);
@@ -96,13 +97,15 @@ impl TracePainter<'_> {
     /// The frame of the strip of links, its visible load, and its name for screen readers.
     pub(super) fn links_ui(&self, band: &IpuBand<'_>, scene: &TraceScene, ipu: &IpuLaneScene) {
         let layout = self.layout;
-        let (rect, gutter) = (layout.links(band.block), layout.regions.gutter());
+        let rect = layout.links(band.block);
+        let gutter = layout.regions.gutter();
         let Some((strip, limit)) = ipu.links.as_ref().zip(self.prepared.known_link_limit()) else {
             return;
         };
         let on_screen = cycles_on_screen(layout.axis, layout.regions.lanes.width());
         let known = on_screen.intersection(scene.key.window).intersection(self.prepared.range);
-        let (carried, cycles) = (strip.traffic.sum(known), known.length());
+        let carried = strip.traffic.sum(known);
+        let cycles = known.length();
         let [edge, middle] = [self.palette.page, self.palette.outline];
         self.painter.hline(rect.x_range(), rect.top(), Stroke::new(1.0, edge));
         self.painter.hline(rect.x_range(), rect.center().y, Stroke::new(1.0, middle));
@@ -117,8 +120,10 @@ impl TracePainter<'_> {
             let at = pos2(gutter.right() - 10.0 - galley.size().x, y - galley.size().y / 2.0);
             // In low lanes the name of the IPU extends down to here and takes precedence.
             let words = at.y..=at.y + galley.size().y;
-            let meets = |name: Pos2| name.y < *words.end() && *words.start() < name.y + NAME_HEIGHT;
-            if band.name_at.is_some_and(meets) {
+            if let Some(name) = band.name_at
+                && name.y < *words.end()
+                && *words.start() < name.y + NAME_HEIGHT
+            {
                 continue;
             }
             painter.galley(at, galley, self.palette.weak_text);
@@ -129,7 +134,8 @@ impl TracePainter<'_> {
         }
         let visible = rect.intersect(layout.regions.lanes);
         if visible.is_positive() {
-            let (node, name) = (id(self.ui, "links").with(band.key()), band.name());
+            let node = id(self.ui, "links").with(band.key());
+            let name = band.name();
             let words = words(carried, cycles, limit);
             region_ui(self.ui, node, visible, Role::Image, &format!("Links of {name}"), &words);
         }

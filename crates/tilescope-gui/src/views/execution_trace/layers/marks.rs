@@ -68,8 +68,7 @@ pub(crate) fn read(
     };
     let cycles_per_point = key.window.length().as_f64() / key.points.max(1) as f64;
     let blocks = rows.shown(report, id, key.window, cycles_per_point)?;
-    let words = |block: MarkBlock| ShownMark { words: rows.words(id, &block), block };
-    Ok(blocks.into_iter().map(words).collect())
+    Ok(blocks.into_iter().map(|block| ShownMark { words: rows.words(id, &block), block }).collect())
 }
 
 /// A visible mark or block of marks.
@@ -89,7 +88,8 @@ pub(super) fn bars<'a>(
     let mut bars = Vec::new();
     for shown in marks {
         let CycleRange { start, end } = shown.block.range;
-        let (left, right) = (layout.x(start), layout.x(end));
+        let left = layout.x(start);
+        let right = layout.x(end);
         // While a wider window is read, the marks on the screen are narrower than intended.
         if right < row.left() || left > row.right() || right <= behind {
             continue;
@@ -149,12 +149,14 @@ impl TracePainter<'_> {
     /// Paints a block of marks: the shares of its passes from the bottom up, and the remainder
     /// between them. Returns the colour behind its text.
     fn mark_block(&self, painter: &Painter, bar: &MarkBarItem<'_>, id: MarkRowId) -> Color32 {
-        let (rect, block) = (bar.rect, &bar.shown.block);
+        let rect = bar.rect;
+        let block = &bar.shown.block;
         let length = block.range.length().max(block.passes.total()).max(Cycles(1)).as_f64();
         painter.rect_filled(rect, CornerRadius::same(2), self.palette.lane);
         let passes = [Some(TrainingPass::Forward), Some(TrainingPass::Backward)];
         let passes = passes.into_iter().chain([Some(TrainingPass::Update), None]);
-        let (mut foot, mut middle) = (rect.bottom(), self.palette.lane);
+        let mut foot = rect.bottom();
+        let mut middle = self.palette.lane;
         for pass in passes {
             let cycles = block.passes.of(pass);
             let height = (cycles.as_f64() / length) as f32 * rect.height();
@@ -179,22 +181,29 @@ impl TracePainter<'_> {
         (id, replica, ground): (MarkRowId, Option<u32>, Color32),
     ) {
         let ink = self.palette.label_text_on(ground);
-        let font = || FontId::proportional(text_size::CAPTION);
         let fits = |words: &String| {
-            painter.layout_no_wrap(words.clone(), font(), ink).size().x <= room.width()
+            painter
+                .layout_no_wrap(words.clone(), FontId::proportional(text_size::CAPTION), ink)
+                .size()
+                .x
+                <= room.width()
         };
         let ways = wordings(shown, id);
         let cut = ways.first().filter(|_| room.width() >= LEAST_CUT_WORDS);
         if let Some(words) = ways.iter().find(|words| fits(words)).or(cut) {
-            let text = elided(painter, words, font(), ink, room.width());
+            let text =
+                elided(painter, words, FontId::proportional(text_size::CAPTION), ink, room.width());
             let at = pos2(room.left(), room.center().y - text.size().y / 2.0);
             painter.galley(at, text, ink);
         }
         let node =
             self.ui.scope_id().with(("mark", id, replica, shown.block.first, shown.block.count));
-        let cycles = || format!("{} cycles", shown.block.range.length());
-        let words = || (ways.first().cloned().unwrap_or_default(), cycles());
-        node_ui(self.ui, node, room.intersect(clip), Role::Cell, words);
+        node_ui(self.ui, node, room.intersect(clip), Role::Cell, || {
+            (
+                ways.first().cloned().unwrap_or_default(),
+                format!("{} cycles", shown.block.range.length()),
+            )
+        });
     }
 
     /// Paints the selected mark, and its start and end on the lanes.
@@ -314,10 +323,11 @@ fn chosen_mark(
     // Ends far outside the screen would lose precision in 32 bits.
     let left = layout.x(chosen.range.start).max(row.left() - 20.0);
     let right = layout.x(chosen.range.end).min(row.right() + 20.0);
-    let on_screen = right >= row.left() && left <= row.right();
-    on_screen.then(|| {
-        Rect::from_min_max(pos2(left, row.top()), pos2(right.max(left + 1.0), row.bottom() - 2.0))
-    })
+    if right < row.left() || left > row.right() {
+        return None;
+    }
+    let corner = pos2(right.max(left + 1.0), row.bottom() - 2.0);
+    Some(Rect::from_min_max(pos2(left, row.top()), corner))
 }
 
 /// Outlines the mark under the pointer and describes it.

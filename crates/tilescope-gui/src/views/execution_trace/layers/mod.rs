@@ -68,7 +68,8 @@ impl TracePainter<'_> {
         self.ruler();
         let lanes = self.layout.regions.lanes;
         if let Some(error) = error {
-            let (font, at) = (FontId::proportional(text_size::BODY), lanes.center());
+            let font = FontId::proportional(text_size::BODY);
+            let at = lanes.center();
             self.painter.text(at, Align2::CENTER_CENTER, error, font, self.palette.error);
         }
         for band in &ipu_bands(self.layout, self.scene) {

@@ -22,7 +22,7 @@ use tilescope_analysis::trace::{
     LaneItem, LaneItemList, LaneShares, ShareColumn, TraceLaneStyle, TraceStepGrouping, arrange,
 };
 use tilescope_report::ReportError;
-use tilescope_report::trace::{CriticalPath, LaneSpan, PathHop, PathSpan, PathStretch, StepBucket};
+use tilescope_report::trace::{CriticalPath, LaneSpan, PathHop, PathSpan, StepBucket};
 use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, StepId, grouped};
 
 /// The largest number of hops drawn in a window; more would cover the lanes.
@@ -92,7 +92,8 @@ pub(crate) fn read(
     };
     let palette = key.colours.palette();
     let columns = key.width.div_ceil(COLUMN_PIXELS);
-    let shares = key.shares.then(|| LaneShares::from_spans(&spans, window, columns));
+    let shares =
+        if key.shares { Some(LaneShares::from_spans(&spans, window, columns)) } else { None };
     let image = SplitImage::cut(match &shares {
         Some(shares) => share_raster(std::slice::from_ref(shares), &fill, palette),
         None => raster(std::slice::from_ref(&bars), &prepared.labels, &fill, filter, palette),
@@ -124,7 +125,8 @@ fn as_of_a_lane(span: &PathSpan) -> LaneSpan {
             LaneSpan::Bucket(bucket)
         }
         PathSpan::Stretches { range, totals, .. } => {
-            let (first_position, first_step) = (0, StepId(0));
+            let first_position = 0;
+            let first_step = StepId(0);
             LaneSpan::Bucket(StepBucket { range, first_position, first_step, totals })
         }
     }
@@ -136,11 +138,16 @@ fn hops(
     lane: impl Fn(usize) -> Option<PathLane>,
 ) -> Result<Vec<PathHopMark>, ReportError> {
     let stretches = path.stretches_in(window, MAX_HOPS + 1)?;
-    let hop = |pair: &[PathStretch]| {
-        let (from, to) = (lane(pair[0].lane)?, lane(pair[1].lane)?);
-        Some(PathHopMark { at: pair[1].range.start, from, to, hop: pair[1].hop? })
-    };
-    Ok(stretches.windows(2).filter_map(hop).collect())
+    let mut hops = Vec::new();
+    for pair in stretches.windows(2) {
+        if let Some(from) = lane(pair[0].lane)
+            && let Some(to) = lane(pair[1].lane)
+            && let Some(hop) = pair[1].hop
+        {
+            hops.push(PathHopMark { at: pair[1].range.start, from, to, hop });
+        }
+    }
+    Ok(hops)
 }
 
 fn labels<'a>(
@@ -151,7 +158,7 @@ fn labels<'a>(
     let window = cycles_on_screen(layout.axis, layout.regions.lanes.width());
     let places = path.labelled_bars.iter().map(|at| *at as usize);
     let bars = places.filter_map(|at| Some((path.bars.items.get(at)?, path.lanes.get(at)?)));
-    let label = |(item, lane): (&'a LaneItem, &Option<PathLane>)| {
+    bars.filter_map(|(item, lane)| {
         let rect = bar(layout, item.range);
         let text = item.text(&prepared.labels);
         let text = match lane {
@@ -159,9 +166,9 @@ fn labels<'a>(
             _ => text,
         };
         let seen = item.range.overlaps(window) && rect.width() >= LEAST_LABEL;
-        seen.then_some(BarLabelItem { sub_lane: 0, rect, item, text })
-    };
-    bars.filter_map(label).collect()
+        if seen { Some(BarLabelItem { sub_lane: 0, rect, item, text }) } else { None }
+    })
+    .collect()
 }
 
 fn shares(layout: &TraceLayout<'_>, prepared: &LoadedTrace, path: &PathScene) -> Vec<TimeShare> {
@@ -203,13 +210,15 @@ pub(super) fn lit(
     block: &IpuLaneLayout<'_>,
 ) -> Vec<(Rect, Vec<Rangef>)> {
     let lanes = layout.regions.lanes;
-    let parts = |sub_lane: u8| {
-        let own = |lane: &Option<PathLane>| lane.is_none_or(|of| of == (block.lanes.at, sub_lane));
-        let bars = path.bars.items.iter().zip(&path.lanes).filter(|(_, lane)| own(lane));
+    let mut groups = Vec::new();
+    for (index, sub_lane) in block.lanes.sub_lanes.iter().enumerate() {
         let mut lit: Vec<Rangef> = Vec::new();
-        for (item, _) in bars {
-            let (left, right) = (layout.x(item.range.start), layout.x(item.range.end));
-            let right = right.max(left + 1.0);
+        for (item, lane) in path.bars.items.iter().zip(&path.lanes) {
+            if lane.is_some_and(|lane| lane != (block.lanes.at, *sub_lane)) {
+                continue;
+            }
+            let left = layout.x(item.range.start);
+            let right = layout.x(item.range.end).max(left + 1.0);
             if right <= lanes.left() || left >= lanes.right() {
                 continue;
             }
@@ -219,10 +228,9 @@ pub(super) fn lit(
                 None => lit.push(Rangef::new(left, right)),
             }
         }
-        lit
-    };
-    let groups = block.lanes.sub_lanes.iter().enumerate();
-    groups.map(|(index, group)| (lane_rect(layout, block, index), parts(*group))).collect()
+        groups.push((lane_rect(layout, block, index), lit));
+    }
+    groups
 }
 
 impl TracePainter<'_> {
@@ -260,9 +268,11 @@ impl TracePainter<'_> {
     }
 
     fn path_band(&self, row: Rect, window: CycleRange, path: &PathScene) {
-        let (painter, layout) = (self.ui.painter_at(row), self.layout);
+        let painter = self.ui.painter_at(row);
+        let layout = self.layout;
         if let Some(texture) = self.textures.of_path() {
-            let (left, right) = (layout.x(window.start), layout.x(window.end));
+            let left = layout.x(window.start);
+            let right = layout.x(window.end);
             texture.paint(&painter, Rect::from_x_y_ranges(left..=right, row.y_range()));
         }
         // A line marks a hop; the arrow below shows the other lane.
@@ -276,8 +286,9 @@ impl TracePainter<'_> {
         }
         let shares = shares(layout, self.prepared, path);
         if !shares.is_empty() {
-            let words = || ("Shares of the critical path".to_owned(), all_words(&shares));
-            node_ui(self.ui, id(self.ui, "path shares"), row, Role::Image, words);
+            node_ui(self.ui, id(self.ui, "path shares"), row, Role::Image, || {
+                ("Shares of the critical path".to_owned(), all_words(&shares))
+            });
         }
     }
 
@@ -289,8 +300,9 @@ impl TracePainter<'_> {
         let painter = self.ui.painter_at(row);
         text_on_bar(&painter, (self.palette, *rect, row.height()), text, ground);
         let node = id(self.ui, "path bar").with(item.range.start);
-        let cycles = || format!("{} cycles", item.range.length());
-        node_ui(self.ui, node, rect.intersect(row), Role::Cell, || (text.clone(), cycles()));
+        node_ui(self.ui, node, rect.intersect(row), Role::Cell, || {
+            (text.clone(), format!("{} cycles", item.range.length()))
+        });
     }
 
     /// Veils the work of an IPU that is not on the path.
@@ -305,7 +317,8 @@ impl TracePainter<'_> {
 
     /// Paints the visible arrows of hops from lane to lane, and exposes them to screen readers.
     pub(super) fn hops_ui(&self, path: &PathScene) {
-        let (layout, lanes) = (self.layout, self.layout.regions.lanes);
+        let layout = self.layout;
+        let lanes = self.layout.regions.lanes;
         let stroke = Stroke::new(1.5, self.palette.selection);
         for mark in &path.hops {
             let x = layout.x(mark.at);
@@ -315,7 +328,8 @@ impl TracePainter<'_> {
             if !lanes.x_range().contains(x) || !both.intersects(lanes.y_range()) {
                 continue;
             }
-            let (from, to) = (pos2(x, from), pos2(x, to));
+            let from = pos2(x, from);
+            let to = pos2(x, to);
             let down = if to.y >= from.y { 1.0 } else { -1.0 };
             let neck = to - vec2(0.0, HEAD * down);
             self.painter.line_segment([from, neck], stroke);
@@ -325,12 +339,11 @@ impl TracePainter<'_> {
             self.painter.add(Shape::convex_polygon(head, self.palette.selection, Stroke::NONE));
             let node = id(self.ui, "hop").with((mark.at, mark.from));
             let rect = Rect::from_two_pos(from, to).expand(2.0).intersect(lanes);
-            let words = || {
+            node_ui(self.ui, node, rect, Role::GraphicsObject, || {
                 let [from, to] = [mark.from, mark.to].map(|(at, _)| self.prepared.ipu_words(at));
                 let name = format!("Critical path goes from {from} to {to}");
                 (name, format!("at cycle {}", mark.at))
-            };
-            node_ui(self.ui, node, rect, Role::GraphicsObject, words);
+            });
         }
     }
 }
@@ -362,12 +375,16 @@ pub(crate) fn hit<'a>(
         let range = shares.range(place);
         let seen = !column.cycles.total().is_zero();
         let target = PathHitTarget::Column(column);
-        return seen.then(|| PathHit { target, range, rect: bar(layout, range) });
+        if !seen {
+            return None;
+        }
+        return Some(PathHit { target, range, rect: bar(layout, range) });
     }
     let slack = Cycles((layout.axis.scale() * f64::from(HIT_TOLERANCE)) as u64);
     let item = path.bars.hit(0, cycle, slack)?;
     let place = path.bars.items.iter().position(|own| std::ptr::eq(own, item))?;
     let lane = path.lanes.get(place).copied().flatten();
-    let (range, rect) = (item.range, bar(layout, item.range));
+    let range = item.range;
+    let rect = bar(layout, item.range);
     Some(PathHit { target: PathHitTarget::Bar(item, lane), range, rect })
 }

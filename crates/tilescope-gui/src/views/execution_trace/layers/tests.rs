@@ -41,13 +41,15 @@ struct SampleTrace {
 /// Two IPUs that compute for 80 cycles, wait for 20 and compute for another 100.
 fn sample() -> SampleTrace {
     let mut builder = ReportBuilder::new(2, 4);
-    let (first, second) = (builder.compute("first", 80), builder.compute("second", 100));
+    let first = builder.compute("first", 80);
+    let second = builder.compute("second", 100);
     builder.root(ProgramKind::Sequence, "main", &[first, second]);
     builder.run(first, 0..80).run(second, 100..200);
     builder.mark(MarkKind::Run, "run 0", 0..2);
     let directory = tempfile::tempdir().unwrap();
     let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
-    let (progress, cancel) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let progress = Arc::new(AtomicU64::new(0));
+    let cancel = Arc::new(AtomicBool::new(false));
     let trace = prepare(&report, &progress, &cancel).unwrap().expect("a trace");
     SampleTrace { report, trace, prefs: TracePrefs::default(), narrow_steps: None }
 }
@@ -57,7 +59,8 @@ impl SampleTrace {
         let regions = TraceRegions::new(AREA, 1, true);
         let shown: Vec<IpuId> = self.trace.ipus.iter().map(|lanes| lanes.at.ipu).collect();
         let room = regions.lanes.height();
-        let (enlarged, heights) = (&BTreeSet::new(), &BTreeMap::new());
+        let enlarged = &BTreeSet::new();
+        let heights = &BTreeMap::new();
         let shares = self.narrow_steps.is_some();
         let shown =
             ShownIpus { ipus: &shown, enlarged, heights, prefs: &self.prefs, shares, replicas: 1 };
@@ -189,7 +192,8 @@ fn share_columns_are_hit_in_all_rows_and_never_veiled() {
     let (outlined, veiled) = chosen_bars(&layout, Some(&scene), &settings, Some(chosen));
     assert!(!veiled && !outlined[0].filled);
     let bands = ipu_bands(&layout, Some(&scene));
-    let (block, (_, ipu)) = (bands[0].block, bands[0].scene.expect("it was read"));
+    let block = bands[0].block;
+    let (_, ipu) = bands[0].scene.expect("it was read");
     let bars = layout.bars(block);
     for y in [bars.top() + 2.0, bars.center().y, bars.bottom() - 2.0] {
         let found = hit(&layout, &scene, pos2(layout.x(Cycles(40)), y)).expect("a column");

@@ -2,7 +2,7 @@
 //! per image and not once per frame.
 
 use crate::views::execution_trace::queries::TraceOverviewKey;
-use crate::views::execution_trace::scene::{IpuLaneScene, TraceScene};
+use crate::views::execution_trace::scene::TraceScene;
 use crate::widgets::background_query::{QueryState, Versioned};
 use crate::widgets::split_texture::{SplitImage, SplitTexture};
 use egui::Context;
@@ -26,13 +26,15 @@ impl TraceTextures {
         if self.lanes.as_ref().is_some_and(|(version, _)| *version == scene.version()) {
             return;
         }
-        let texture = |image: &SplitImage| SplitTexture::new(context, "lanes", image);
-        let all = |ipu: &IpuLaneScene| {
+        let upload = |image: &SplitImage| SplitTexture::new(context, "lanes", image);
+        let mut lanes = Vec::new();
+        for ipu in &scene.ipus {
             let links = ipu.links.as_ref().map(|strip| &strip.image);
-            [Some(&ipu.image), ipu.tiles.as_ref(), links].map(|image| image.map(texture))
-        };
-        self.lanes = Some((scene.version(), scene.ipus.iter().map(all).collect()));
-        self.path = scene.path.as_ref().map(|path| texture(&path.image));
+            let images = [Some(&ipu.image), ipu.tiles.as_ref(), links];
+            lanes.push(images.map(|image| image.map(upload)));
+        }
+        self.lanes = Some((scene.version(), lanes));
+        self.path = scene.path.as_ref().map(|path| upload(&path.image));
     }
 
     /// Uploads the image of the whole run once it matches the request.

@@ -126,7 +126,8 @@ impl BspRaster<'_> {
 
     /// The rows of a tile group.
     fn rows(&self, sub_lane: u8) -> Range<usize> {
-        let (count, rows) = (self.tiles.count().max(1) as usize, self.size[1]);
+        let count = self.tiles.count().max(1) as usize;
+        let rows = self.size[1];
         // I/O tiles have the highest numbers of the IPU, so they are the last rows.
         let compute = (count - (self.io_tiles as usize).min(count)) * rows / count;
         match (sub_lane, self.io_tiles) {
@@ -180,7 +181,8 @@ impl BspRaster<'_> {
     fn line(&self, image: &mut ColorImage, row: usize, columns: Range<usize>, colour: Color32) {
         let width = self.size[0];
         // `columns` gives a range one column wide even at the right edge of the image.
-        let (from, to) = (columns.start.min(width), columns.end.min(width));
+        let from = columns.start.min(width);
+        let to = columns.end.min(width);
         image.pixels[row * width + from..row * width + to.max(from)].fill(colour);
     }
 
@@ -191,13 +193,13 @@ impl BspRaster<'_> {
             return 0..0;
         }
         let scale = self.size[0] as f64 / self.window.length().max(Cycles(1)).as_f64();
-        let place = |cycle: u64| {
+        let to_column = |cycle: u64| {
             let offset = (cycle as i64).saturating_sub(self.window.start.0 as i64) as f64;
             (offset * scale).clamp(0.0, self.size[0] as f64)
         };
         // At least one column, so that short steps do not vanish.
-        let left = place(range.start.0).floor() as usize;
-        left..(place(range.end.0).round() as usize).max(left + 1)
+        let left = to_column(range.start.0).floor() as usize;
+        left..(to_column(range.end.0).round() as usize).max(left + 1)
     }
 }
 
@@ -212,7 +214,8 @@ impl TracePainter<'_> {
         self.painter.hline(rect.x_range(), rect.top(), line);
         let visible = rect.intersect(self.layout.regions.lanes);
         if visible.is_positive() {
-            let (node, name) = (id(self.ui, "tiles").with(band.key()), band.name());
+            let node = id(self.ui, "tiles").with(band.key());
+            let name = band.name();
             let name = format!("Tiles of {name}");
             region_ui(self.ui, node, visible, Role::Image, &name, "one row per tile");
         }
@@ -233,10 +236,11 @@ pub(super) fn outline(
         // Each tile has its own start and end, which the raster shows.
         return None;
     }
-    let (times, program) = (prepared.known_tile_times()?, step.program?);
+    let times = prepared.known_tile_times()?;
+    let program = step.program?;
     let count = rows.height().max(1.0) as usize;
     let shares = times.rows(program, prepared.target.tiles_of_ipu(ipu), count)?;
-    let y = |row: usize| rows.top() + row as f32 * rows.height() / count as f32;
+    let to_y = |row: usize| rows.top() + row as f32 * rows.height() / count as f32;
     let mut outlines = Vec::new();
     let mut row = 0;
     // Idle tiles split the outline: one polygon per run of working tiles.
@@ -247,10 +251,10 @@ pub(super) fn outline(
             continue;
         }
         // Up along the straight left edge, then down along the ragged right one.
-        let mut line = vec![pos2(rows.left(), y(row)), pos2(rows.left(), y(first))];
+        let mut line = vec![pos2(rows.left(), to_y(row)), pos2(rows.left(), to_y(first))];
         for (at, share) in part.iter().enumerate() {
             let x = rows.left() + rows.width() * share.min(1.0);
-            line.extend([pos2(x, y(first + at)), pos2(x, y(first + at + 1))]);
+            line.extend([pos2(x, to_y(first + at)), pos2(x, to_y(first + at + 1))]);
         }
         outlines.push(line);
     }
@@ -274,8 +278,8 @@ mod tests {
         builder.run(work, 0..80).run(work, 100..180);
         let directory = tempfile::tempdir().unwrap();
         let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
-        let (times, trace) =
-            (TileWorkTimes::read(&report).unwrap(), report.trace().unwrap().unwrap());
+        let times = TileWorkTimes::read(&report).unwrap();
+        let trace = report.trace().unwrap().unwrap();
         let labels = ProgramLabels::new(&report.programs().unwrap());
         let drawn = |first: u64, end: u64| {
             let window = CycleRange::new(Cycles(first), Cycles(end));

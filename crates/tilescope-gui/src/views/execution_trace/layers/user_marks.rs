@@ -24,9 +24,9 @@ pub(crate) struct MeasureItem {
 pub(crate) fn measure(layout: &TraceLayout<'_>, marked: Option<CycleRange>) -> Option<MeasureItem> {
     let range = marked?;
     let area = layout.regions.timeline();
-    let (left, right) =
-        (layout.x(range.start).max(area.left()), layout.x(range.end).min(area.right()));
-    (left < right).then(|| MeasureItem { x: Rangef::new(left, right), range })
+    let left = layout.x(range.start).max(area.left());
+    let right = layout.x(range.end).min(area.right());
+    if left < right { Some(MeasureItem { x: Rangef::new(left, right), range }) } else { None }
 }
 
 /// The range from a cycle to the pointer, at least one point wide.
@@ -36,7 +36,8 @@ pub(crate) fn drawn_range(
     pointer_x: f32,
 ) -> (Rect, CycleRange) {
     let range = cycles_between(from, layout.cycle_at(pointer_x).max(0));
-    let (left, right) = (layout.x(range.start), layout.x(range.end));
+    let left = layout.x(range.start);
+    let right = layout.x(range.end);
     let lanes = layout.regions.lanes;
     let rect = Rect::from_min_max(
         pos2(left, lanes.top()),
@@ -48,8 +49,11 @@ pub(crate) fn drawn_range(
 
 /// The cycles between two positions of an axis, cut off at cycle 0.
 pub(crate) fn cycles_between(a: i64, b: i64) -> CycleRange {
-    let cycle = |place: i64| Cycles(place.max(0) as u64);
-    CycleRange::new(cycle(a.min(b)), cycle(a.max(b)))
+    CycleRange::new(cycle_at(a.min(b)), cycle_at(a.max(b)))
+}
+
+fn cycle_at(place: i64) -> Cycles {
+    Cycles(place.max(0) as u64)
 }
 
 impl TracePainter<'_> {
@@ -82,7 +86,8 @@ impl TracePainter<'_> {
     }
 
     fn measure(&self, painter: &Painter, MeasureItem { x, range }: MeasureItem) {
-        let (ruler, palette) = (self.layout.regions.ruler, self.palette);
+        let ruler = self.layout.regions.ruler;
+        let palette = self.palette;
         painter.hline(x, ruler.bottom() - 3.0, Stroke::new(2.0, palette.accent));
         let font = FontId::proportional(text_size::CAPTION);
         let galley = painter.layout_no_wrap(length_text(range, self.clock), font, palette.text);

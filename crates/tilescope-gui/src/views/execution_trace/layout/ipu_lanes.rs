@@ -97,7 +97,7 @@ impl IpuLaneLayout<'_> {
             let inside = y - self.sub_lane_top(index);
             let row = (inside / self.row_height).floor();
             // The gap between two groups belongs to neither.
-            (row >= 0.0 && row < *rows as f32).then_some((index, row as u32))
+            if row >= 0.0 && row < *rows as f32 { Some((index, row as u32)) } else { None }
         })
     }
 }
@@ -156,14 +156,16 @@ fn lanes_of_replica<'a>(
     // An IPU with its own height, independent of the others.
     let own = |lanes: &'a IpuLanes, top: f64| match given.get(&lanes.at.ipu) {
         Some(height) => Some(heights.fitted(lanes, top, *height)),
-        None => enlarged.contains(&lanes.at.ipu).then(|| heights.enlarged(lanes, top, large_room)),
+        None if enlarged.contains(&lanes.at.ipu) => Some(heights.enlarged(lanes, top, large_room)),
+        None => None,
     };
     let taken: Vec<f32> =
         lanes.iter().filter_map(|lanes| Some(own(lanes, 0.0)?.height() + IPU_GAP)).collect();
     let others = lanes.len() - taken.len();
     let each = ((room - taken.iter().sum::<f32>()) / others.max(1) as f32).max(0.0);
     let gap = (each * 0.1).round().clamp(LEAST_IPU_GAP, IPU_GAP);
-    let (mut top, mut blocks) = (0.0, Vec::new());
+    let mut top = 0.0;
+    let mut blocks = Vec::new();
     for lanes in lanes {
         let block = own(lanes, top).unwrap_or_else(|| heights.fitted(lanes, top, each - gap));
         let block = if shares { block.with_tall_stages() } else { block };
@@ -180,7 +182,8 @@ fn lanes_of_replicas<'a>(
     room: f32,
 ) -> Vec<IpuLaneLayout<'a>> {
     let replicas = shown.replicas;
-    let (nothing, none) = (BTreeSet::new(), BTreeMap::new());
+    let nothing = BTreeSet::new();
+    let none = BTreeMap::new();
     let each = ShownIpus { enlarged: &nothing, heights: &none, ..shown };
     let mut top = 0.0;
     let mut blocks = Vec::new();
@@ -225,7 +228,8 @@ impl IpuHeights<'_> {
             TraceLaneStyle::Flat => (FLAT_ROW, FLAT_ROW * 3.0),
         };
         let row_height = fitting.floor().clamp(least, most);
-        let (tiles, links) = (self.tiles, self.links);
+        let tiles = self.tiles;
+        let links = self.links;
         IpuLaneLayout { lanes, replica: None, rows, top, marks, row_height, tiles, links }
     }
 
@@ -251,7 +255,8 @@ impl IpuHeights<'_> {
         };
         let count: u32 = rows.iter().sum();
         let row_height = (bars / count.max(1) as f32).floor().clamp(LEAST_BARS, most);
-        let (tiles, links) = (self.tiles, self.links);
+        let tiles = self.tiles;
+        let links = self.links;
         IpuLaneLayout { lanes, replica: None, rows, top, marks, row_height, tiles, links }
     }
 }

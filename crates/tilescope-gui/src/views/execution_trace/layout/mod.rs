@@ -58,11 +58,10 @@ impl TraceLayout<'_> {
 
     /// The visible IPUs, and those at most `margin` points above or below the screen.
     pub(super) fn blocks_within(&self, margin: f32) -> impl Iterator<Item = &IpuLaneLayout<'_>> {
-        let near = move |block: &&IpuLaneLayout<'_>| {
+        self.blocks.iter().filter(move |block| {
             let top = (block.top - self.scroll) as f32;
             top < self.regions.lanes.height() + margin && top + block.height() > -margin
-        };
-        self.blocks.iter().filter(near)
+        })
     }
 
     /// A row above the lanes, for marks or for the host.
@@ -77,7 +76,7 @@ impl TraceLayout<'_> {
         let lanes = self.regions.lanes;
         let corner = pos2(lanes.left(), self.top(block));
         let size = vec2(lanes.width(), block.marks);
-        (block.marks > 0.0).then(|| Rect::from_min_size(corner, size))
+        if block.marks > 0.0 { Some(Rect::from_min_size(corner, size)) } else { None }
     }
 
     /// The IPU whose row of stages is at a position, and that row.
@@ -87,7 +86,7 @@ impl TraceLayout<'_> {
         }
         let rows = self.blocks.iter().filter_map(|block| {
             let row = self.stage_row(block)?;
-            row.y_range().contains(at.y).then_some((block.lanes.at, row))
+            if row.y_range().contains(at.y) { Some((block.lanes.at, row)) } else { None }
         });
         rows.into_iter().next()
     }
@@ -95,7 +94,8 @@ impl TraceLayout<'_> {
     /// The rectangle of all bars of an IPU.
     pub(super) fn bars(&self, block: &IpuLaneLayout<'_>) -> Rect {
         // The width of the lanes, not that of the image, which extends past both edges.
-        let (lanes, top) = (self.regions.lanes, self.top(block));
+        let lanes = self.regions.lanes;
+        let top = self.top(block);
         Rect::from_min_max(
             pos2(lanes.left(), top + block.marks),
             pos2(lanes.right(), top + block.tiles_top()),

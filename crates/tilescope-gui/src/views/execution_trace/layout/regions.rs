@@ -35,36 +35,38 @@ impl TraceRegions {
     pub(crate) fn new(area: Rect, mark_rows: usize, path: bool) -> Self {
         let left = area.left() + GUTTER;
         let right = area.right() - SCROLL_BAR - 4.0;
-        let strip = |top: f32, height: f32| {
+        let cut_strip = |top: f32, height: f32| {
             // A window can be dragged narrower than the gutter: no part may have a negative width.
             Rect::from_min_max(pos2(left, top), pos2(right.max(left + 20.0), top + height))
         };
         // In a low view the lanes need the space more.
-        let (space, height) = match area.height() < LOW {
-            true => (4.0, overview_strip::HEIGHT / 2.0),
-            false => (10.0, overview_strip::HEIGHT),
+        let (space, height) = if area.height() < LOW {
+            (4.0, overview_strip::HEIGHT / 2.0)
+        } else {
+            (10.0, overview_strip::HEIGHT)
         };
-        let overview = strip(area.top() + space, height);
-        let ruler = strip(overview.bottom() + 2.0, RULER_HEIGHT);
-        let marks = strip(ruler.bottom() + 3.0, mark_rows as f32 * MARK_HEIGHT);
-        let path = match path && area.height() >= LOW {
-            true => strip(marks.bottom() + PATH_GAP, PATH_HEIGHT),
-            false => strip(marks.bottom(), 0.0),
+        let overview = cut_strip(area.top() + space, height);
+        let ruler = cut_strip(overview.bottom() + 2.0, RULER_HEIGHT);
+        let marks = cut_strip(ruler.bottom() + 3.0, mark_rows as f32 * MARK_HEIGHT);
+        let path = if path && area.height() >= LOW {
+            cut_strip(marks.bottom() + PATH_GAP, PATH_HEIGHT)
+        } else {
+            cut_strip(marks.bottom(), 0.0)
         };
-        let lanes = strip(path.bottom() + 3.0, (area.bottom() - path.bottom() - 5.0).max(10.0));
+        let lanes = cut_strip(path.bottom() + 3.0, (area.bottom() - path.bottom() - 5.0).max(10.0));
         Self { overview, ruler, marks, path, lanes }
     }
 
     /// The same regions without the overview strip; everything else moves up.
     pub(crate) fn without_overview(self) -> Self {
         let up = self.ruler.top() - self.overview.top();
-        let moved = |rect: Rect| rect.translate(vec2(0.0, -up));
-        let lanes = moved(self.lanes);
+        let move_up = |rect: Rect| rect.translate(vec2(0.0, -up));
+        let lanes = move_up(self.lanes);
         Self {
             overview: Rect::from_min_size(self.overview.min, vec2(self.overview.width(), 0.0)),
-            ruler: moved(self.ruler),
-            marks: moved(self.marks),
-            path: moved(self.path),
+            ruler: move_up(self.ruler),
+            marks: move_up(self.marks),
+            path: move_up(self.path),
             lanes: Rect::from_min_max(lanes.min, self.lanes.max),
         }
     }

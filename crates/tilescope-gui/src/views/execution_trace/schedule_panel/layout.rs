@@ -53,7 +53,8 @@ pub(super) fn sizes(schedule: &IterationSchedule, width: f32) -> ScheduleSizes {
 impl ScheduleSizes {
     /// The size of names, heads and all cells.
     pub(super) fn all(self, schedule: &IterationSchedule) -> Vec2 {
-        let (columns, stages) = (schedule.columns.len(), schedule.stages.len());
+        let columns = schedule.columns.len();
+        let stages = schedule.stages.len();
         vec2(GUTTER + columns as f32 * self.column, 2.0 * HEAD_ROW + GAP + stages as f32 * self.row)
     }
 }
@@ -76,7 +77,8 @@ impl ScheduleLayout {
         viewport: Rect,
         area: Rect,
     ) -> Self {
-        let (count, stages) = (schedule.columns.len(), schedule.stages.len());
+        let count = schedule.columns.len();
+        let stages = schedule.stages.len();
         let scroll = (f64::from(viewport.left()), viewport.top());
         Self { area, sizes, scroll, count, stages }
     }
@@ -122,7 +124,8 @@ impl ScheduleLayout {
 
     /// Returns true if all of a column is visible.
     pub(super) fn shows(&self, column: usize) -> bool {
-        let (own, cells) = (self.column(column), self.cells());
+        let own = self.column(column);
+        let cells = self.cells();
         own.left() >= cells.left() - 1.0 && own.right() <= cells.right() + 1.0
     }
 
@@ -141,7 +144,8 @@ impl ScheduleLayout {
 
     /// The cell of a stage in a column, without its FIFO.
     pub(super) fn cell(&self, stage: usize, column: usize) -> Rect {
-        let (own, row) = (self.column(column), self.row(stage));
+        let own = self.column(column);
+        let row = self.row(stage);
         Rect::from_x_y_ranges(own.left()..=own.right() - 2.0, row.top()..=row.top() + TURNS)
     }
 

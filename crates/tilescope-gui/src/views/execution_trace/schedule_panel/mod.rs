@@ -198,14 +198,15 @@ fn head_ui(ui: &mut Ui, schedule: &IterationSchedule) {
 
 /// `Iteration 3: 16 slots, 4 stages`
 fn about(schedule: &IterationSchedule) -> String {
-    let is_slot = |kind| kind == ScheduleColumnKind::Slot;
-    let slots = schedule.columns.iter().filter(|column| is_slot(column.kind)).count() as u64;
+    let columns = schedule.columns.iter();
+    let slots = columns.filter(|column| column.kind == ScheduleColumnKind::Slot).count() as u64;
     let stages = schedule.stages.len() as u64;
-    let several = |count: u64, word: &str| {
-        format!("{} {word}{}", grouped(count), if count == 1 { "" } else { "s" })
-    };
     let iteration = grouped(schedule.iteration);
-    format!("Iteration {iteration}: {}, {}", several(slots, "slot"), several(stages, "stage"))
+    format!("Iteration {iteration}: {}, {}", counted(slots, "slot"), counted(stages, "stage"))
+}
+
+fn counted(count: u64, word: &str) -> String {
+    format!("{} {word}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// Describes a cell, line by line; the first line names it.
@@ -272,17 +273,18 @@ fn arrows(
     if !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let pressed = |key| ui.input(|input| input.key_pressed(key));
-    let (last_column, last_stage) = (schedule.columns.len() - 1, schedule.stages.len() - 1);
+    let is_pressed = |key| ui.input(|input| input.key_pressed(key));
+    let last_column = schedule.columns.len() - 1;
+    let last_stage = schedule.stages.len() - 1;
     let mut cell = at.unwrap_or(ScheduleCell { stage: Some(0), column: 0, turn: Some(0) });
     let stage = cell.stage.unwrap_or(0);
-    if pressed(Key::ArrowRight) {
+    if is_pressed(Key::ArrowRight) {
         cell.column = if at.is_some() { (cell.column + 1).min(last_column) } else { 0 };
-    } else if pressed(Key::ArrowLeft) {
+    } else if is_pressed(Key::ArrowLeft) {
         cell.column = cell.column.saturating_sub(1);
-    } else if pressed(Key::ArrowDown) {
+    } else if is_pressed(Key::ArrowDown) {
         cell.stage = Some((stage + 1).min(last_stage));
-    } else if pressed(Key::ArrowUp) {
+    } else if is_pressed(Key::ArrowUp) {
         cell.stage = Some(stage.saturating_sub(1));
     } else {
         return None;

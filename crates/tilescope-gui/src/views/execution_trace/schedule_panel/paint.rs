@@ -123,7 +123,8 @@ impl SchedulePainter<'_> {
         self.ui.painter().rect_filled(gutter, 0.0, self.palette.page);
         let painter = self.ui.painter_at(gutter);
         for place in self.layout.stages() {
-            let (row, stage) = (self.layout.row(place), &self.schedule.stages[place]);
+            let row = self.layout.row(place);
+            let stage = &self.schedule.stages[place];
             let left = gutter.left() + crate::theme::spacing::L;
             let room = gutter.right() - left - 8.0;
             let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
@@ -139,20 +140,22 @@ impl SchedulePainter<'_> {
             let visible = Rect::from_x_y_ranges(gutter.x_range(), row.y_range()).intersect(gutter);
             if visible.is_positive() {
                 let node = self.ui.scope_id().with(("stage", place));
-                let value = || stage.depth.map_or(String::new(), |d| format!("FIFO of {d}"));
-                node_ui(self.ui, node, visible, Role::Row, || (name.clone(), value()));
+                node_ui(self.ui, node, visible, Role::Row, || {
+                    (name.clone(), stage.depth.map_or(String::new(), |d| format!("FIFO of {d}")))
+                });
             }
         }
     }
 
     fn heads_ui(&self) {
-        let (phases, slots) = (self.layout.head(0), self.layout.head(1));
+        let phases = self.layout.head(0);
+        let slots = self.layout.head(1);
         let whole = phases.union(slots).with_min_x(self.layout.area.left());
         self.ui.painter().rect_filled(whole, 0.0, self.palette.page);
         let painter = self.ui.painter_at(phases);
         for phase in &self.schedule.phases {
-            let (left, right) =
-                (self.layout.x(phase.columns.start), self.layout.x(phase.columns.end) - 2.0);
+            let left = self.layout.x(phase.columns.start);
+            let right = self.layout.x(phase.columns.end) - 2.0;
             let rect = Rect::from_x_y_ranges(left..=right, phases.y_range()).intersect(phases);
             if rect.is_positive() {
                 self.phase_ui(&painter, rect, &phase.label);

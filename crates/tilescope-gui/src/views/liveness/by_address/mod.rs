@@ -127,7 +127,7 @@ impl ZoomedAxis {
     fn move_to(&mut self, moved: PanZoomAxis, limits: AxisLimits) {
         let moved = moved.clamped_to(limits);
         let whole = moved.window(limits.width).length() >= limits.range.length();
-        self.0 = (!whole).then_some((moved, limits));
+        self.0 = if !whole { Some((moved, limits)) } else { None };
     }
 }
 
@@ -161,9 +161,9 @@ impl AddressPanel {
             empty_state_ui(ui, "No memory by address", sentence);
             return ChosenAddress::default();
         }
-        let question = move |tile: &Option<TileId>| load(&report, *tile);
         let texts = QueryTexts { waiting: "Reading…", failed: "Addresses cannot be read" };
-        let asked = self.tile.ask(ui.ctx(), context.workers, &input.tile, question);
+        let asked =
+            self.tile.ask(ui.ctx(), context.workers, &input.tile, move |tile| load(&report, *tile));
         let chosen = asked.show(ui, texts, |ui, answer| match answer.as_ref() {
             Some(shown) if !shown.timeline.placed.is_empty() => {
                 self.tile_ui(ui, context, input, (shown, answer))
@@ -249,29 +249,26 @@ impl AddressPanel {
         layout: &AddressLayout,
         (answer, step): (&Versioned<Option<TileAddresses>>, u32),
     ) {
-        let (pixels, colours) = (ui.pixels_per_point(), ColourScheme::of(ui));
+        let pixels = ui.pixels_per_point();
+        let colours = ColourScheme::of(ui);
         let side = |points: f32| ((points * pixels).min(MOST_PIXELS) as usize).max(1);
         let height = side(layout.frame.height());
         let window = layout.window();
         let one = AxisRange::new(step.into(), u64::from(step) + 1);
-        let question = |answer: Versioned<Option<TileAddresses>>| {
-            move |(_, window, size, colours): &AddressImageKey| {
-                let palette = colours.palette();
-                let image = match answer.as_ref() {
-                    Some(shown) => raster(&shown.timeline, *window, *size, palette),
-                    None => egui::ColorImage::filled(*size, palette.lane),
-                };
-                AddressImage { window: *window, image: SplitImage::cut(image) }
-            }
-        };
         let key = (answer.version(), window, [side(layout.frame.width()), height], colours);
-        let asked = self.image.compute(ui.ctx(), context.workers, &key, question(answer.clone()));
+        let shared = answer.clone();
+        let asked = self.image.compute(ui.ctx(), context.workers, &key, move |key| {
+            address_image(shared.as_ref(), key)
+        });
         if let Some(shown) = asked.answer() {
             let texture = kept_texture(&mut self.texture, ui, shown);
             texture.paint(&ui.painter_at(layout.frame), layout.rect_of(shown.window));
         }
         let key = (answer.version(), AddressWindow { steps: one, ..window }, [1, height], colours);
-        let asked = self.column.compute(ui.ctx(), context.workers, &key, question(answer.clone()));
+        let shared = answer.clone();
+        let asked = self.column.compute(ui.ctx(), context.workers, &key, move |key| {
+            address_image(shared.as_ref(), key)
+        });
         if let Some(shown) = asked.answer() {
             let texture = kept_texture(&mut self.column_texture, ui, shown);
             let place = layout.rect_of(shown.window);
@@ -290,7 +287,8 @@ impl AddressPanel {
         if response.double_clicked() {
             return self.reset();
         }
-        let (mut steps, mut addresses) = (layout.steps, layout.addresses);
+        let mut steps = layout.steps;
+        let mut addresses = layout.addresses;
         if response.dragged() {
             ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
             steps = steps.panned(response.drag_delta().x);
@@ -314,6 +312,18 @@ impl AddressPanel {
             self.addresses.move_to(addresses, up);
         }
     }
+}
+
+fn address_image(
+    shown: Option<&TileAddresses>,
+    (_, window, size, colours): &AddressImageKey,
+) -> AddressImage {
+    let palette = colours.palette();
+    let image = match shown {
+        Some(shown) => raster(&shown.timeline, *window, *size, palette),
+        None => egui::ColorImage::filled(*size, palette.lane),
+    };
+    AddressImage { window: *window, image: SplitImage::cut(image) }
 }
 
 /// A sentence about the data that a report lacks for this picture. Nothing is drawn without
@@ -343,19 +353,21 @@ fn kept_texture<'a>(
 ) -> &'a SplitTexture {
     let version = shown.version();
     let known = kept.take().filter(|(of, owner, _)| *of == version && owner.is(ui.ctx()));
-    let make = || {
-        let texture = SplitTexture::new(ui.ctx(), "memory by address", &shown.image);
-        (version, TextureOwner::of(ui.ctx()), texture)
-    };
-    &kept.insert(known.unwrap_or_else(make)).2
+    &kept
+        .insert(known.unwrap_or_else(|| {
+            let texture = SplitTexture::new(ui.ctx(), "memory by address", &shown.image);
+            (version, TextureOwner::of(ui.ctx()), texture)
+        }))
+        .2
 }
 
 /// The end of the address axis.
 fn end(timeline: &AddressTimeline, max_memory: Option<bool>) -> Bytes {
     let used = last_address(timeline);
-    match max_memory.unwrap_or(is_near(timeline.capacity.0, used.0)) {
-        true => used.max(timeline.capacity),
-        false => used + used / 16,
+    if max_memory.unwrap_or(is_near(timeline.capacity.0, used.0)) {
+        used.max(timeline.capacity)
+    } else {
+        used + used / 16
     }
     .max(Bytes(1))
 }
@@ -428,7 +440,8 @@ fn highest_words(
     shown: &TileAddresses,
     numbers: NumberFormat,
 ) -> Option<(&PlacedVariable, String)> {
-    let (timeline, highest) = (&shown.timeline, shown.highest.as_ref()?);
+    let timeline = &shown.timeline;
+    let highest = shown.highest.as_ref()?;
     let placed = timeline.placed.get(highest.place)?;
     let size = numbers.bytes((placed.addresses.end - placed.addresses.start).0);
     let end = numbers.bytes(placed.addresses.end.0);
@@ -439,9 +452,10 @@ fn highest_words(
         }
         None => "no block below it stays free".to_owned(),
     };
-    let over = match placed.addresses.end > timeline.capacity {
-        true => ", beyond the memory of the tile",
-        false => "",
+    let over = if placed.addresses.end > timeline.capacity {
+        ", beyond the memory of the tile"
+    } else {
+        ""
     };
     let life = life_words(&placed.lifetime);
     Some((placed, format!("{size}, ends at {end}{over}; {life}; {hole}")))
@@ -466,39 +480,49 @@ fn call_out_ui(
     found: Option<&PlacedVariable>,
 ) {
     ui.set_max_width(440.0);
-    let place = |range: &Range<Bytes>| {
-        let (start, last) = (range.start, range.end.saturating_sub(Bytes(1)));
-        let bytes = exact_bytes((range.end - range.start).0);
-        format!("{bytes} at {} - {}", grouped(start.0), grouped(last.0))
-    };
     let label = |step: u32| -> String {
         labels.get(step as usize).map_or("", String::as_str).chars().take(120).collect()
     };
-    let weak = |text: String| RichText::new(text).weak();
     let Some(placed) = found else {
         let free = timeline.free_in(step..step + 1);
         let block = free.blocks.iter().find(|block| block.addresses.contains(&address));
         ui.label(strong(if block.is_some() { "Free" } else { "Beyond the tile's memory" }));
         if let Some(block) = block {
-            ui.label(place(&block.addresses));
+            ui.label(range_words(&block.addresses));
         }
-        ui.label(weak(format!("Step {}: {}", grouped(step.into()), label(step))));
+        ui.label(weak_text(format!("Step {}: {}", grouped(step.into()), label(step))));
         return;
     };
     ui.label(strong(placed.name.chars().take(240).collect::<String>()));
     ui.label(placed.category.title());
-    ui.label(place(&placed.addresses));
+    ui.label(range_words(&placed.addresses));
     ui.label(life_words(&placed.lifetime));
     if let Some(life) = &placed.lifetime {
         let last = life.end.saturating_sub(1);
-        ui.label(weak(format!("from step {}: {}", grouped(life.start.into()), label(life.start))));
-        ui.label(weak(format!("held until step {}: {}", grouped(last.into()), label(last))));
+        ui.label(weak_text(format!(
+            "from step {}: {}",
+            grouped(life.start.into()),
+            label(life.start)
+        )));
+        ui.label(weak_text(format!("held until step {}: {}", grouped(last.into()), label(last))));
     }
     if let Some(unused) = timeline.unused.get(&placed.id) {
         let last = unused.end - 1;
-        let (first, last) = (grouped(unused.start.into()), grouped(last.into()));
-        ui.label(weak(format!("no program uses it in steps {first} - {last}")));
+        let first = grouped(unused.start.into());
+        let last = grouped(last.into());
+        ui.label(weak_text(format!("no program uses it in steps {first} - {last}")));
     }
+}
+
+fn weak_text(text: String) -> RichText {
+    RichText::new(text).weak()
+}
+
+fn range_words(range: &Range<Bytes>) -> String {
+    let start = range.start;
+    let last = range.end.saturating_sub(Bytes(1));
+    let bytes = exact_bytes((range.end - range.start).0);
+    format!("{bytes} at {} - {}", grouped(start.0), grouped(last.0))
 }
 
 /// The selection after an arrow key: left and right move between steps, up and down between
@@ -512,12 +536,12 @@ fn keys(
     if !keeps_arrows(response, ALL_ARROWS) {
         return None;
     }
-    let pressed = |key| ui.input(|input| input.key_pressed(key));
     let last = timeline.steps().saturating_sub(1);
-    let to = |step: u32| ChosenAddress { step: Some(step), ..ChosenAddress::default() };
-    match [Key::ArrowLeft, Key::ArrowRight, Key::ArrowUp, Key::ArrowDown].map(pressed) {
-        [true, false, _, _] => Some(to(step.saturating_sub(1))),
-        [false, true, _, _] => Some(to((step + 1).min(last))),
+    match [Key::ArrowLeft, Key::ArrowRight, Key::ArrowUp, Key::ArrowDown]
+        .map(|key| ui.input(|input| input.key_pressed(key)))
+    {
+        [true, false, _, _] => Some(chosen_step(step.saturating_sub(1))),
+        [false, true, _, _] => Some(chosen_step((step + 1).min(last))),
         [_, _, up, down] if up != down => {
             let live: Vec<VariableId> =
                 timeline.live_in(step..step + 1).map(|(_, placed)| placed.id).collect();
@@ -533,6 +557,10 @@ fn keys(
         }
         _ => None,
     }
+}
+
+fn chosen_step(step: u32) -> ChosenAddress {
+    ChosenAddress { step: Some(step), ..ChosenAddress::default() }
 }
 
 /// The position of the pointer: a step and an address.
@@ -559,13 +587,14 @@ impl AddressLayout {
         if let Some(exact) = timeline.at(step, address) {
             return Some(exact);
         }
-        let reach = |axis: PanZoomAxis| axis.scale().ceil() as u64;
-        let (steps, bytes) = (reach(self.steps) as u32, reach(self.addresses));
+        let steps = positions_per_pixel(self.steps) as u32;
+        let bytes = positions_per_pixel(self.addresses);
         if steps <= 1 && bytes <= 1 {
             return None;
         }
         let near = timeline.live_in(step.saturating_sub(steps)..step.saturating_add(steps));
-        let (low, high) = (address.saturating_sub(Bytes(bytes)), address + Bytes(bytes));
+        let low = address.saturating_sub(Bytes(bytes));
+        let high = address + Bytes(bytes);
         // Only variables smaller than a pixel: a pointer beside a larger one does not hit it.
         let small = near.map(|(_, placed)| placed).filter(|placed| {
             let size = (placed.addresses.end - placed.addresses.start).0;
@@ -575,6 +604,10 @@ impl AddressLayout {
         });
         small.max_by_key(|placed| (placed.addresses.end - placed.addresses.start, placed.id.0))
     }
+}
+
+fn positions_per_pixel(axis: PanZoomAxis) -> u64 {
+    axis.scale().ceil() as u64
 }
 
 #[cfg(test)]

@@ -76,7 +76,8 @@ pub(super) fn marks_ui(
     step: u32,
     (chosen, palette): (Option<VariableId>, &ThemePalette),
 ) {
-    let (inside, painter) = (ui.painter_at(layout.frame), ui.painter());
+    let inside = ui.painter_at(layout.frame);
+    let painter = ui.painter();
     names(&inside, layout, timeline, palette);
     let ends = [(timeline.interleaved, palette.accent), (timeline.capacity, palette.max_memory)];
     for (address, colour) in ends.into_iter().filter(|(address, _)| *address > Bytes::ZERO) {
@@ -85,7 +86,8 @@ pub(super) fn marks_ui(
             ui.painter_at(rect).hline(rect.x_range(), layout.y(address.0), line);
         }
     }
-    let (from, to) = (layout.x(step.into()), layout.x(u64::from(step) + 1));
+    let from = layout.x(step.into());
+    let to = layout.x(u64::from(step) + 1);
     let line = Stroke::new(1.5, palette.selection);
     if to - from > 3.0 {
         let band = Rect::from_x_y_ranges(from..=to, layout.frame.y_range());
@@ -170,11 +172,13 @@ pub(super) fn column_ui(
     timeline: &AddressTimeline,
     (step, free): (u32, &FreeMemory),
 ) {
-    let (palette, format) = (ThemePalette::for_ui(ui), numbers(ui));
+    let palette = ThemePalette::for_ui(ui);
+    let format = numbers(ui);
     let painter = ui.painter_at(layout.column);
     let largest = free.largest().map(|block| block.addresses.clone());
     for block in &free.blocks {
-        let (top, bottom) = (layout.y(block.addresses.end.0), layout.y(block.addresses.start.0));
+        let top = layout.y(block.addresses.end.0);
+        let bottom = layout.y(block.addresses.start.0);
         let rect = Rect::from_x_y_ranges(layout.column.x_range(), top..=bottom);
         if rect.height() < LEAST_BLOCK || !rect.intersects(layout.column) {
             continue;
@@ -238,23 +242,22 @@ pub(super) fn nodes_ui(
             continue;
         }
         let bytes = placed.addresses.end - placed.addresses.start;
-        let words = || {
+        node_ui(ui, response.id.with(("variable", place)), rect, Role::Cell, || {
             let start = exact_bytes(placed.addresses.start.0);
             (placed.name.clone(), format!("{} at {start}", exact_bytes(bytes.0)))
-        };
-        node_ui(ui, response.id.with(("variable", place)), rect, Role::Cell, words);
+        });
     }
     for (place, block) in timeline.free_in(step..step + 1).blocks.iter().enumerate() {
-        let (top, bottom) = (layout.y(block.addresses.end.0), layout.y(block.addresses.start.0));
+        let top = layout.y(block.addresses.end.0);
+        let bottom = layout.y(block.addresses.start.0);
         let rect = Rect::from_x_y_ranges(layout.column.x_range(), top..=bottom);
         if rect.height() < LEAST_BLOCK_LABEL {
             continue;
         }
-        let words = || {
+        node_ui(ui, response.id.with(("free", place)), rect, Role::Cell, || {
             let start = exact_bytes(block.addresses.start.0);
             ("Free block".to_owned(), format!("{} at {start}", exact_bytes(block.bytes().0)))
-        };
-        node_ui(ui, response.id.with(("free", place)), rect, Role::Cell, words);
+        });
     }
 }
 

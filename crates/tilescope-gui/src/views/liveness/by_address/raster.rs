@@ -44,12 +44,15 @@ pub(super) fn raster(
     let up = |address: u64| position(address, window.addresses, height);
     for (place, placed) in timeline.placed.iter().enumerate() {
         let life = timeline.life(placed);
-        let (left, right) = (across(life.start), across(life.end));
-        let (low, high) = (up(placed.addresses.start.0), up(placed.addresses.end.0));
+        let left = across(life.start);
+        let right = across(life.end);
+        let low = up(placed.addresses.start.0);
+        let high = up(placed.addresses.end.0);
         for (row, share) in covered(low, high) {
             let line = (height - 1 - row) * width;
             for (column, wide) in covered(left, right) {
-                let (pixel, part) = (&mut pixels[line + column], share * wide);
+                let pixel = &mut pixels[line + column];
+                let part = share * wide;
                 pixel.live += part;
                 if part > pixel.most {
                     (pixel.most, pixel.place) = (part, place);
@@ -87,7 +90,8 @@ fn position(at: u64, window: AxisRange, pixels: usize) -> f64 {
 
 /// The pixels between two points of a row, and the covered share of each.
 fn covered(from: f64, to: f64) -> impl Iterator<Item = (usize, f32)> {
-    let (first, end) = (from as usize, to.ceil() as usize);
+    let first = from as usize;
+    let end = to.ceil() as usize;
     (first..end).map(move |pixel| {
         let share = to.min(pixel as f64 + 1.0) - from.max(pixel as f64);
         (pixel, share as f32)

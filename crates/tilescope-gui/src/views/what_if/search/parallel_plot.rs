@@ -72,18 +72,17 @@ impl ValueScale {
     /// The height of a value: 0 for the smallest, 1 for the largest, in the middle if all are
     /// equal.
     fn height(&self, value: f64) -> f64 {
-        match self.high > self.low {
-            true => (value - self.low) / (self.high - self.low),
-            false => 0.5,
-        }
+        if self.high > self.low { (value - self.low) / (self.high - self.low) } else { 0.5 }
     }
 
     /// The labels at the ends of an axis.
     fn words(&self, text: impl Fn(f64) -> String) -> Vec<(f64, String)> {
-        match self.high > self.low {
-            true => vec![(0.0, text(self.low)), (1.0, text(self.high))],
-            false if self.high.is_finite() => vec![(0.5, text(self.low))],
-            false => Vec::new(),
+        if self.high > self.low {
+            vec![(0.0, text(self.low)), (1.0, text(self.high))]
+        } else if self.high.is_finite() {
+            vec![(0.5, text(self.low))]
+        } else {
+            Vec::new()
         }
     }
 }
@@ -199,8 +198,11 @@ fn figure(
     let mut order: Vec<usize> = (0..heights.len()).collect();
     // If lines meet at an axis, the pointer selects a point of the front, or else one that fits.
     order.sort_by_key(|at| [1, 2, 0][series_of(&answer.points[*at])]);
-    let (mut drawn, mut taken) = (BTreeSet::new(), BTreeSet::new());
-    let (mut lines, mut points, mut counts) = (Vec::new(), Vec::new(), [0u64; 3]);
+    let mut drawn = BTreeSet::new();
+    let mut taken = BTreeSet::new();
+    let mut lines = Vec::new();
+    let mut points = Vec::new();
+    let mut counts = [0u64; 3];
     for id in order {
         let Some(line) = &heights[id] else { continue };
         let found = &answer.points[id];
@@ -220,10 +222,13 @@ fn figure(
     }
     // Lines of the front are drawn over the others.
     lines.sort_by_key(|line| line.series);
-    let (mut guides, mut labels) = (Vec::new(), Vec::new());
+    let mut guides = Vec::new();
+    let mut labels = Vec::new();
     for (at, axis) in (0..).map(f64::from).zip(axes) {
         let [from, to] = [-1.0, 2.0].map(|height| [at, height]);
-        let (name, shade, dashed) = (String::new(), Shade::Whole, false);
+        let name = String::new();
+        let shade = Shade::Whole;
+        let dashed = false;
         guides.push(FigureGuide { name, from, to, shade, dashed });
         for (height, text) in &axis.words {
             labels.push(FigureLabel { at: [at, *height], text: text.clone() });

@@ -91,7 +91,8 @@ fn lines(answer: &SweepAnswer, key: &str) -> Figure {
 
 /// All points by memory and time; those of the front have numbers.
 fn memory(answer: &SweepAnswer) -> Figure {
-    let (mut points, mut labels) = (Vec::new(), Vec::new());
+    let mut points = Vec::new();
+    let mut labels = Vec::new();
     for (id, SweepPoint { point, pareto_front }) in answer.points.iter().enumerate() {
         let (Some(memory), Some(time)) = (point.memory(), point.seconds_per_sample()) else {
             continue;
@@ -105,7 +106,8 @@ fn memory(answer: &SweepAnswer) -> Figure {
     let axis = |title, unit, values: fn(&FigurePoint) -> f64| {
         FigureAxis::new(title, unit).around(points.iter().map(values), EDGE)
     };
-    let (marker, weight) = (Marker::Diamond, MarkWeight::Heavy);
+    let marker = Marker::Diamond;
+    let weight = MarkWeight::Heavy;
     let front = FigureSeries { marker, weight, ..FigureSeries::new("", Shade::Selection) };
     Figure {
         title: "Time per sample over memory".to_owned(),
@@ -126,17 +128,19 @@ pub(super) fn sweep_page_ui(
     chosen: Option<usize>,
 ) -> Option<usize> {
     let Some(scene) = scene else {
-        let words = match answer.points.is_empty() {
-            true => "No point meets the conditions.",
-            false => "No point fits in memory.",
+        let words = if answer.points.is_empty() {
+            "No point meets the conditions."
+        } else {
+            "No point fits in memory."
         };
         ui.label(words);
         return None;
     };
     let mut clicked = None;
-    let (width, gap) = (ui.available_width(), ui.spacing().item_spacing.x);
+    let width = ui.available_width();
+    let gap = ui.spacing().item_spacing.x;
     let half = ((width - gap) / 2.0).min(SIZE.x);
-    let mut plots = |ui: &mut Ui, width: f32| {
+    let mut show_plots = |ui: &mut Ui, width: f32| {
         let size = vec2(width, (width * SIZE.y / SIZE.x).min(SIZE.y));
         for figure in [&scene.lines, &scene.memory] {
             if figure.series.len() > Marker::ALL.len() {
@@ -147,9 +151,10 @@ pub(super) fn sweep_page_ui(
             }
         }
     };
-    match half >= LEAST_WIDTH {
-        true => ui.horizontal_top(|ui| plots(ui, half)),
-        false => ui.vertical(|ui| plots(ui, width.min(SIZE.x))),
+    if half >= LEAST_WIDTH {
+        ui.horizontal_top(|ui| show_plots(ui, half))
+    } else {
+        ui.vertical(|ui| show_plots(ui, width.min(SIZE.x)))
     };
     ui.add_space(spacing::S);
     let clicked = parallel_ui(ui, &scene.parallel, chosen).or(clicked);

@@ -89,9 +89,11 @@ fn path_figure(answer: &TuneAnswer) -> Option<(Figure, usize)> {
     points.extend(path);
     let last = answer.path.len();
     let y = axis(objective).between([0.0, top]);
-    let (marker, weight) = (Marker::Cross, MarkWeight::Light);
+    let marker = Marker::Cross;
+    let weight = MarkWeight::Light;
     let tried = FigureSeries { marker, weight, ..FigureSeries::new("", Shade::Weak) };
-    let (marker, weight) = (Marker::Diamond, MarkWeight::Heavy);
+    let marker = Marker::Diamond;
+    let weight = MarkWeight::Heavy;
     let steps = FigureSeries { marker, weight, ..FigureSeries::new("", Shade::Selection) };
     let figure = Figure {
         title: format!("{} over steps", y.title),
