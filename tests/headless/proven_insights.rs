@@ -409,3 +409,27 @@ fn the_best_single_change_is_proposed() {
         assert!(proposed <= 1.05 * best, "{spec}: {bundled} s, proposed {proposed}, best {best}");
     }
 }
+
+/// The proof of a program that does not fit begins with the smallest change that makes it fit, and goes
+/// on with one that is certain to.
+#[test]
+fn a_program_that_does_not_fit_is_told_how_it_would() {
+    let output = tilescope(&["insights", "too_large", "--prove", "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Vec<Value> = serde_json::from_str(&stdout(&output)).expect("a list");
+    let keys = |finding: &Value| -> Vec<String> {
+        finding["changes"].as_object().expect("changes").keys().cloned().collect()
+    };
+    let [first, second] = [&found[0], &found[1]];
+    assert_eq!(keys(first), ["model.precision", "target.name"]);
+    assert_eq!(
+        keys(second),
+        ["model.precision", "options.available_memory_proportion", "target.name"]
+    );
+    for finding in [first, second] {
+        assert_eq!(finding["measured"]["outcome"], "now_fits");
+        assert!(!finding["cost"].as_str().expect("words").is_empty());
+    }
+    assert!(first["sentence"].as_str().expect("words").contains("uncertain"), "{first}");
+    assert!(!second["sentence"].as_str().expect("words").contains("uncertain"), "{second}");
+}

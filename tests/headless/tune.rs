@@ -224,3 +224,40 @@ fn the_spec_itself_is_never_written_over() {
     let over = tilescope(&["tune", text(&spec), "-o", text(&spec)]);
     assert!(stderr(&over).contains("is what the result is made of"), "{}", stderr(&over));
 }
+
+/// A spec that does not fit is first given the smallest change that makes it fit. Where only keys that
+/// must stay would do, the result names them.
+#[test]
+fn the_smallest_change_that_fits_comes_first() {
+    let chip = "target.name";
+    let precision = "model.precision";
+    let output = tilescope(&["tune", "too_large", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let found: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let fits = &found["fits_if_free"];
+    let keys: Vec<&String> = fits["change"].as_object().expect("changes").keys().collect();
+    assert_eq!(keys, [precision, chip]);
+    assert_eq!(fits["point"]["outcome"], "fits");
+    assert!(list(&found, "path").iter().all(|step| step["point"]["outcome"] == "does_not_fit"));
+    let freed = ["--free", chip, "--free", precision, "--budget", "60"];
+    let found = tune(&[&["too_large"], &freed[..]].concat());
+    let first = &list(&found, "path")[0];
+    assert_eq!(first["change"], fits["change"]);
+    assert_eq!(list(first, "reasons").len(), 2, "a reason for each of them");
+    assert!(found["shortfall"].is_null() && found["fits_if_free"].is_null());
+    assert_eq!(found["best"]["outcome"], "fits");
+}
+
+/// Dividing a replica keeps the samples of an update and the IPUs, so that it needs no `--free`.
+#[test]
+fn replicas_of_fewer_ipus_are_tried() {
+    let found = tune(&["mnist_pipeline", "--budget", "40"]);
+    let ipus = "target.ipus";
+    let tried = list(&found, "path").iter().chain(list(&found, "dead_ends"));
+    let mut divided = tried.filter(|of| of["reasons"][0]["rule"] == "more_replicas");
+    let first = divided.next().expect("a division of the four IPUs");
+    assert!(first["change"][ipus].as_u64().expect("IPUs") < 4);
+    assert_eq!(found["best"]["ipus"], 4, "as many IPUs as before");
+    let fixed = tune(&["mnist_pipeline", "--budget", "40", "--fix", ipus]);
+    assert!(!changed(&fixed).contains(&ipus.to_owned()));
+}

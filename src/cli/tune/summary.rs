@@ -151,9 +151,18 @@ impl TuneSummary<'_> {
         let headline = answer.shortfall.clone().unwrap_or_else(|| self.headline(answer));
         writeln!(output, "\n{headline}")?;
         if let Some(found) = &answer.fits_if_free {
-            let keys: Vec<String> =
-                self.space.forbidden(&found.moved).iter().map(|key| format!("--free {key}")).collect();
-            writeln!(output, "It fits with {}: {}", found.moved.text(), found.point.figures_text())?;
+            let keys: Vec<String> = self
+                .space
+                .forbidden(&found.moved)
+                .iter()
+                .map(|key| format!("--free {key}"))
+                .collect();
+            writeln!(
+                output,
+                "It fits with {}: {}",
+                found.moved.text(),
+                found.point.figures_text()
+            )?;
             writeln!(output, "  {} finds it", keys.join(" "))?;
         }
         let (simulations, new) = (answer.simulations, answer.simulated_now);

@@ -29,8 +29,7 @@ pub const EXPOSED: &str = "cycles of its steps during which the compute tiles of
 pub const HIDDEN: &str = "cycles of its steps on I/O tiles during which the compute tiles of their \
     IPU work; exposed + hidden = cycles";
 /// The meaning of the slack of a step.
-pub const SLACK: &str =
-    "how much later the step could end without delaying the end of the run";
+pub const SLACK: &str = "how much later the step could end without delaying the end of the run";
 /// The meaning of the slack of an IPU.
 pub const IPU_SLACK: &str = "mean slack of its working cycles: how much later they could end \
     without delaying the end of the run";

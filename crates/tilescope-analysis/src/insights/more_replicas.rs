@@ -6,8 +6,8 @@ use super::{
     pluralised,
 };
 use serde_json::json;
-use tilescope_report::units::Bytes;
 use tilescope_report::ProgramOutcome;
+use tilescope_report::units::Bytes;
 
 const IPUS: &str = "target.ipus";
 const REPLICAS: &str = "options.replication_factor";
@@ -150,12 +150,8 @@ mod tests {
     #[test]
     fn samples_per_update_are_kept() {
         for (ipus, replicas, samples, steps) in [(2, 1, 8, 6), (4, 2, 3, 40), (6, 1, 12, 5)] {
-            let keys = [
-                (IPUS, ipus),
-                (REPLICAS, replicas),
-                (MICRO_BATCH, samples),
-                (ACCUMULATION, steps),
-            ];
+            let keys =
+                [(IPUS, ipus), (REPLICAS, replicas), (MICRO_BATCH, samples), (ACCUMULATION, steps)];
             for parts in 2..=ipus {
                 let Some(changes) = divided(parts, &keys, true) else { continue };
                 let value = |key: &str| {

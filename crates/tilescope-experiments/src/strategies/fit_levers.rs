@@ -86,7 +86,9 @@ fn proportions(space: &TuneSpace) -> Vec<TuneMove> {
         if now.as_f64().is_none_or(|now| share < now) {
             found.push(fit_move(
                 [(KEY.to_owned(), json!(share))].into(),
-                format!("Matmuls and convolutions are planned with {share} of the memory of a tile."),
+                format!(
+                    "Matmuls and convolutions are planned with {share} of the memory of a tile."
+                ),
                 "Matmuls and convolutions are computed in more serial parts",
             ));
         }

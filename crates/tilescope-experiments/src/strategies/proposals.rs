@@ -46,8 +46,7 @@ pub fn prove(
     let spec = spec_of(&copy)?;
     let space = TuneSpace::new(&spec, TuneObjective::Throughput);
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let runner =
-        TrialRunner::new(copy.file_name(), Vec::new(), request.jobs.unwrap_or(cores))?;
+    let runner = TrialRunner::new(copy.file_name(), Vec::new(), request.jobs.unwrap_or(cores))?;
     let mut found = found;
     let proposals = found.iter().filter(|finding| finding.proposal.is_some()).count();
     // The spec as it is, its proposals, and combinations of three.
@@ -68,7 +67,8 @@ pub fn prove(
 
 fn spec_of(copy: &SpecCopy) -> Result<Spec, ExperimentError> {
     let wrong = |problem: String| ExperimentError::ReportSpec(copy.named(&problem));
-    let source = SpecSource::find(copy.file_name(), &[]).map_err(|error| wrong(error.to_string()))?;
+    let source =
+        SpecSource::find(copy.file_name(), &[]).map_err(|error| wrong(error.to_string()))?;
     Spec::build(&source).map_err(|error| wrong(error.to_string()))
 }
 
@@ -98,8 +98,7 @@ fn try_all(
     store.run(tasks)?;
     for finding in found {
         let Some(changes) = changes_of(finding) else { continue };
-        finding.measured =
-            store.point(&changes).map(|point| compared(base, point.outcome.clone()));
+        finding.measured = store.point(&changes).map(|point| compared(base, point.outcome.clone()));
     }
     Ok(())
 }
@@ -140,7 +139,11 @@ fn changes_that_fit(
             _ => "Another change that fits",
         };
         let figures = change.point.figures_text();
-        first.push(finding_of(change, base, format!("{words}: {count} setting{plural}, {figures}.")));
+        first.push(finding_of(
+            change,
+            base,
+            format!("{words}: {count} setting{plural}, {figures}."),
+        ));
     }
     if let Some(closest) = &fit.closest {
         let sentence = "No change of one, two or three settings makes the program fit; this one comes \
@@ -148,9 +151,7 @@ fn changes_that_fit(
         first.push(finding_of(closest, base, sentence.to_owned()));
     }
     // A proposal that is one of them already has a finding.
-    first.retain(|finding| {
-        found.iter().all(|other| changes_of(other) != changes_of(finding))
-    });
+    first.retain(|finding| found.iter().all(|other| changes_of(other) != changes_of(finding)));
     Ok(first)
 }
 

@@ -254,3 +254,46 @@ impl FitCost {
         order.then(self.seconds.total_cmp(&other.seconds))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn lever(key: &str, effect: f64) -> TriedLever {
+        let changes = [(key.to_owned(), json!(1))].into();
+        TriedLever { moved: TuneMove::of("test", changes, String::new()), effect }
+    }
+
+    #[test]
+    fn only_combinations_that_may_fit_are_tried() {
+        let levers = [lever("a", 0.9), lever("b", 0.5), lever("c", 0.6), lever("d", 0.99)];
+        // Needs 2.2 of what a tile has: a half and six tenths leave 0.66 of it, other pairs too much.
+        let pairs = combinations(&levers, 2, 2.2);
+        let texts: Vec<String> = pairs.iter().map(TuneMove::text).collect();
+        assert_eq!(texts, ["b = 1, c = 1", "a = 1, b = 1", "b = 1, d = 1"]);
+        assert!(combinations(&levers, 2, 10.0).is_empty());
+        assert_eq!(combinations(&levers, 3, 2.2).len(), 3);
+    }
+
+    #[test]
+    fn levers_that_set_the_same_key_are_not_combined() {
+        let levers = [lever("a", 0.5), lever("a", 0.4), lever("b", 0.5)];
+        for pair in combinations(&levers, 2, 1.5) {
+            assert_eq!(pair.changes.len(), 2, "{pair:?}");
+        }
+        assert_eq!(combinations(&levers, 2, 1.5).len(), 2);
+    }
+
+    #[test]
+    fn rounds_are_bounded() {
+        let levers: Vec<TriedLever> = (0..40)
+            .map(|key| lever(&format!("key{key:02}"), 0.5 + 0.01 * f64::from(key)))
+            .collect();
+        let pairs = combinations(&levers, 2, 1.2);
+        assert_eq!(pairs.len(), ROUND);
+        // Those that save most come first, then those that save just enough.
+        assert_eq!(pairs[0].text(), "key00 = 1, key01 = 1");
+        assert!(most_trials(levers.len()) >= levers.len() + 2 * ROUND);
+    }
+}

@@ -123,7 +123,7 @@ fn micro_batch_ui(
         changed = shown.changed();
         shown
     });
-    if changed { Some(TraceEvent::FollowMicroBatch(Some(number))) } else { None }
+    changed.then_some(TraceEvent::FollowMicroBatch(Some(number)))
 }
 
 /// The choice of visible IPUs: a click shows one alone, Shift + click adds or removes it.
@@ -152,7 +152,7 @@ fn ipus_ui(ui: &mut Ui, prepared: &LoadedTrace, settings: &TraceSettings) -> Opt
         }
     });
     shown.response.accessible_name("IPU");
-    if ipus != settings.ipus { Some(TraceEvent::ShowIpus(ipus)) } else { None }
+    (ipus != settings.ipus).then_some(TraceEvent::ShowIpus(ipus))
 }
 
 fn ipus_title(ipus: &BTreeSet<IpuId>) -> String {
@@ -185,7 +185,7 @@ fn magnification_ui(
         changed = shown.changed();
         shown
     });
-    if changed { Some(TraceEvent::ShowAxis(axis.with_visible_count(cycles, limits))) } else { None }
+    changed.then(|| TraceEvent::ShowAxis(axis.with_visible_count(cycles, limits)))
 }
 
 fn toggles_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs, marks: bool, several: bool) {
@@ -234,8 +234,7 @@ fn colour_legend_ui(ui: &mut Ui) {
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     for work in [HostActivity::WaitingForHost, HostActivity::Mixed, HostActivity::Transferring] {
-        let colour = host::colour(palette, work);
-        let text = host::words(work);
+        let (colour, text) = (host::colour(palette, work), host::words(work));
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     ui.separator();

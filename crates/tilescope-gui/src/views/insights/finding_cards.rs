@@ -34,21 +34,17 @@ fn row_ui<'a>(
     findings: &[&'a InsightFinding],
     (first, columns): (usize, usize),
 ) -> Option<FindingClick<'a>> {
+    let one = |ui: &mut Ui, (number, finding): (usize, &'a InsightFinding)| {
+        ui.push_id(number, |ui| finding_ui(ui, finding, number)).inner
+    };
     let mut numbered = (first..).zip(findings.iter().copied());
     if columns == 1 {
-        return numbered.filter_map(|finding| numbered_finding_ui(ui, finding)).last();
+        return numbered.filter_map(|finding| one(ui, finding)).last();
     }
     ui.columns(columns, |columns| {
         let shown = columns.iter_mut().filter_map(|ui| numbered.next().map(|one| (ui, one)));
-        shown.filter_map(|(ui, finding)| numbered_finding_ui(ui, finding)).last()
+        shown.filter_map(|(ui, finding)| one(ui, finding)).last()
     })
-}
-
-fn numbered_finding_ui<'a>(
-    ui: &mut Ui,
-    (number, finding): (usize, &'a InsightFinding),
-) -> Option<FindingClick<'a>> {
-    ui.push_id(number, |ui| finding_ui(ui, finding, number)).inner
 }
 
 /// Shows one finding: number, possible gain, sentence, advice, link, proposal and its result.
@@ -115,6 +111,7 @@ fn finding_ui<'a>(
 /// applied.
 fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bool {
     let palette = ThemePalette::for_ui(ui);
+    let small = |words: String| RichText::new(words).size(text_size::SMALL);
     let mut apply = false;
     ui.horizontal_wrapped(|ui| {
         ui.label(RichText::new(proposal.text()).monospace().size(text_size::SMALL));
@@ -124,16 +121,15 @@ fn proposal_ui(ui: &mut Ui, proposal: &Proposal, finding: &InsightFinding) -> bo
     let price = small(format!("Cost: {}", proposal.cost)).weak();
     ui.add(Label::new(price).wrap());
     if let Some(tried) = &finding.measured {
-        let colour = if finding.was_in_vain() { palette.weak_text } else { palette.text };
-        let words = small_text(capitalised(&tried.text(finding.subject))).color(colour);
+        let colour = match finding.was_in_vain() {
+            true => palette.weak_text,
+            false => palette.text,
+        };
+        let words = small(capitalised(&tried.text(finding.subject))).color(colour);
         let words = if finding.was_in_vain() { words } else { words.strong() };
         ui.add(Label::new(words).wrap());
     }
     apply
-}
-
-fn small_text(words: String) -> RichText {
-    RichText::new(words).size(text_size::SMALL)
 }
 
 /// `Tried: …`

@@ -7,7 +7,7 @@ use crate::widgets::background_query::{BackgroundQuery, BackgroundQueryError, Qu
 use egui::{Button, Label, RichText, Ui};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tilescope_analysis::insights::{InsightFinding, TriedFinding};
+use tilescope_analysis::insights::{InsightFinding, InsightGain, TriedFinding};
 
 /// The part of the page that tries proposals.
 #[derive(Default)]
@@ -76,11 +76,14 @@ impl ProofSection {
             return;
         }
         ui.horizontal_wrapped(|ui| {
+            let runs = findings.iter().all(|finding| finding.gain != InsightGain::Everything);
             let words = match proposals {
+                _ if !runs => "Find the smallest change that fits".to_owned(),
                 1 => "Try 1 proposal".to_owned(),
                 count => format!("Try {count} proposals"),
             };
-            let button = ui.add_enabled(has_spec && proposals > 0, Button::new(words));
+            let can_try = has_spec && (proposals > 0 || !runs);
+            let button = ui.add_enabled(can_try, Button::new(words));
             let button = button
                 .on_hover_text(
                     "Simulate the spec without changes, with each proposal, and with the best \

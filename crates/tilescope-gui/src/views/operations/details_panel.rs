@@ -95,13 +95,11 @@ impl OperationDetailsPanel {
             (OperationDetailsTab::Debug, "Debug"),
         ];
         *open |= tabs_row_ui(ui, |ui| {
-            waiting_tabs_ui(ui, ViewId::Operations.name(), &tabs, &mut self.tab, |tab| {
-                if row.is_none() && tab != OperationDetailsTab::Summary {
-                    Some("Select an operation first")
-                } else {
-                    None
-                }
-            })
+            let waits = |tab| {
+                (row.is_none() && tab != OperationDetailsTab::Summary)
+                    .then_some("Select an operation first")
+            };
+            waiting_tabs_ui(ui, ViewId::Operations.name(), &tabs, &mut self.tab, waits)
         });
         if !*open {
             return None;
@@ -186,10 +184,11 @@ impl OperationDetailsPanel {
             palette.category(MemoryCategory::InternalExchangeCode),
         ];
         let chosen: Vec<usize> = context.selection.tiles.iter().map(|tile| tile.index()).collect();
+        let label = |tile: usize| format!("Tile {}", grouped(tile as u64));
         let look = StackGraphInput {
             name: if cycles { "Cycles by tile" } else { "Code by tile" },
             axis: "Tiles",
-            label: &tile_label,
+            label: &label,
             unit: if cycles { TileCurveUnit::Cycles } else { TileCurveUnit::Bytes },
             colours: if cycles { &shades } else { &code },
             chosen: &chosen,
@@ -203,7 +202,7 @@ impl OperationDetailsPanel {
         let answer = graph.ui(ui, stack, &look);
         if let Some(tile) = answer.hovered {
             answer.response.on_hover_ui_at_pointer(|ui| {
-                ui.label(strong(tile_label(tile)));
+                ui.label(strong(label(tile)));
                 ui.label(look.unit.exact(stack.total(tile)));
             });
         }
@@ -213,28 +212,21 @@ impl OperationDetailsPanel {
     }
 }
 
-fn tile_label(tile: usize) -> String {
-    format!("Tile {}", grouped(tile as u64))
-}
-
 fn graphs(report: &Report, programs: &[ProgramId]) -> Result<OperationTileGraphs, ReportError> {
     let OperationTileCosts { cycles, vertex_code, exchange_code } = per_tile(report, programs)?;
-    let mut layers = Vec::new();
-    for (title, cycles) in cycles {
-        let values = cycles.into_iter().map(|cycles| cycles.0).collect();
-        layers.push(StackLayer { title, values });
-    }
+    let layer = |(title, values): (String, Vec<u64>)| StackLayer { title, values };
+    let of_set = |(title, cycles): (String, Vec<Cycles>)| StackLayer {
+        title,
+        values: cycles.into_iter().map(|cycles| cycles.0).collect(),
+    };
+    let numbers = |bytes: Vec<Bytes>| bytes.into_iter().map(|bytes| bytes.0).collect();
     Ok(OperationTileGraphs {
-        cycles: Versioned::new(StackedValues::new(layers)),
+        cycles: Versioned::new(StackedValues::new(cycles.into_iter().map(of_set).collect())),
         code: Versioned::new(StackedValues::new(vec![
-            StackLayer { title: "Vertex code".to_owned(), values: counts(vertex_code) },
-            StackLayer { title: "Exchange code".to_owned(), values: counts(exchange_code) },
+            layer(("Vertex code".to_owned(), numbers(vertex_code))),
+            layer(("Exchange code".to_owned(), numbers(exchange_code))),
         ])),
     })
-}
-
-fn counts(bytes: Vec<Bytes>) -> Vec<u64> {
-    bytes.into_iter().map(|bytes| bytes.0).collect()
 }
 
 fn row_ui(ui: &mut Ui, name: &str, value: &str, about: &str) {
@@ -265,6 +257,7 @@ const NOT_RECORDED: &str = "not recorded";
 
 fn totals_ui(ui: &mut Ui, report: &Report, shown: &OperationsTableData) {
     let OperationsTableData { layer, rows, totals, .. } = shown;
+    let known = |holds: bool, text: String| if holds { text } else { NOT_RECORDED.to_owned() };
     let numbers = numbers(ui);
     page_ui(
         ui,
@@ -276,7 +269,7 @@ fn totals_ui(ui: &mut Ui, report: &Report, shown: &OperationsTableData) {
             let about = "Exchange code, and codelets once per tile even if several operations \
                          share them";
             let text = format!("{} ({})", numbers.bytes(code), exact_bytes(code));
-            row_ui(ui, "Code", &text_if(report.has(ReportPart::Exchanges), text), about);
+            row_ui(ui, "Code", &known(report.has(ReportPart::Exchanges), text), about);
             let about = "Sum over tiles of one execution of each; not elapsed time";
             let text = totals.cycles_all_tiles.to_string();
             let holds = report.has(ReportPart::ComputeSetCycles);
@@ -285,26 +278,22 @@ fn totals_ui(ui: &mut Ui, report: &Report, shown: &OperationsTableData) {
                          time. The rest of the run belongs to no operation, or is idle";
             let share_of_run = |cycles| share_of_run(cycles, totals.run, totals.lanes);
             let executed = report.has(ReportPart::Execution);
-            let text = text_if(executed, share_of_run(totals.mean_elapsed));
+            let text = known(executed, share_of_run(totals.mean_elapsed));
             row_ui(ui, "Share of the run", &text, about);
             let holds = report.has(ReportPart::Operations) && *layer == OpLayer::Model;
             let passes = PASSES.into_iter().zip(totals.mean_of_passes);
             for (pass, cycles) in passes.filter(|(_, cycles)| holds && *cycles > Cycles::ZERO) {
                 row_ui(ui, pass_title(Some(pass)), &share_of_run(cycles), about);
             }
-            let text = text_if(holds, grouped(totals.flops));
+            let text = known(holds, grouped(totals.flops));
             row_ui(ui, "FLOPs", &text, "One execution of each operation of the model");
         },
     );
 }
 
-fn text_if(holds: bool, text: String) -> String {
-    if holds { text } else { NOT_RECORDED.to_owned() }
-}
-
 fn summary_ui(ui: &mut Ui, context: &ViewContext<'_>, layer: OpLayer, row: &OpRow) {
     let report = context.opened.report.clone();
-    let show_links = |ui: &mut Ui| {
+    let links = |ui: &mut Ui| {
         ui.horizontal(|ui| {
             if let Some(first) = row.programs.first()
                 && ui.link("Show in Program tree").clicked()
@@ -318,7 +307,7 @@ fn summary_ui(ui: &mut Ui, context: &ViewContext<'_>, layer: OpLayer, row: &OpRo
             }
         });
     };
-    page_ui(ui, &row.name, show_links, |ui| {
+    page_ui(ui, &row.name, links, |ui| {
         let words = [
             ("Operator", row.kind.as_str()),
             ("Pass", pass_title(row.pass)),

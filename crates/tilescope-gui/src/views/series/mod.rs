@@ -17,7 +17,8 @@ use tilescope_analysis::compare::WorkUnit;
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::figures::Figure;
 use tilescope_analysis::series::{
-    FigureChoice, ReportSeries, SeriesOrder, SeriesTelling, arrange, find_reports, read_reports,
+    FigureChoice, ReportSeries, SeriesFigure, SeriesOrder, SeriesTelling, arrange, find_reports,
+    read_reports,
 };
 
 /// The height of the table of runs.
@@ -54,10 +55,9 @@ struct ReadingSeries {
 impl ReadingSeries {
     fn start(context: &Context, paths: Vec<PathBuf>) -> Result<Self, String> {
         let progress = Arc::new(ReadingProgress::default());
-        let told = progress.clone();
-        let repaint = context.clone();
-        let task = BackgroundTask::start("series", context, move || read(&paths, &told, &repaint))
-            .map_err(|e| e.to_string())?;
+        let (told, repaint) = (progress.clone(), context.clone());
+        let read = move || read(&paths, &told, &repaint);
+        let task = BackgroundTask::start("series", context, read).map_err(|e| e.to_string())?;
         Ok(Self { task, progress })
     }
 
@@ -117,9 +117,10 @@ impl ShownSeries {
         let telling = of.1;
         let chosen = series.with_figures(choice);
         let plots = chosen.figures.iter().take(MOST_PLOTS);
-        let plots = plots
-            .map(|figure| chosen.line_figure(figure, &chosen.trend(figure, telling), telling, None))
-            .collect();
+        let plot = |figure: &SeriesFigure| {
+            chosen.line_figure(figure, &chosen.trend(figure, telling), telling, None)
+        };
+        let plots = plots.map(plot).collect();
         Self {
             of,
             table: Versioned::new(Arc::new(chosen.runs_table(telling))),
@@ -133,12 +134,10 @@ impl ShownSeries {
 
 /// `execution.total_cycles (per sample) from v3 on: 12,345 to 13,000, +5.31 %`
 fn sentences(changes: &DataTable) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for row in &changes.rows {
+    let sentence = |row: &Vec<TableCell>| {
         let words: Vec<String> = row.iter().map(TableCell::text).collect();
         let [figure, run, before, after, share, confirmed] = words.as_slice() else {
-            sentences.push(String::new());
-            continue;
+            return String::new();
         };
         let doubt = if confirmed == "yes" { "" } else { " (confirmed by one run only)" };
         format!("{figure} from {run} on: {before} to {after}, {share}{doubt}")
@@ -215,8 +214,8 @@ impl SeriesPanel {
         let broken = "Something in this program broke down here; please report this.".to_owned();
         match ended.unwrap_or(Err(broken)) {
             Ok(series) => {
-                let mut paths = series.runs.iter().map(|run| std::path::absolute(&run.path).ok());
-                let baseline = paths.position(|path| path.as_deref() == pinned);
+                let is_pinned = |path: &Path| std::path::absolute(path).ok().as_deref() == pinned;
+                let baseline = series.runs.iter().position(|run| is_pinned(&run.path));
                 self.telling.baseline = baseline.unwrap_or(0);
                 (self.chosen, self.shown) = (None, None);
                 self.series = Some(Versioned::new(series));
@@ -254,7 +253,17 @@ impl SeriesPanel {
         }
         self.chosen_ui(ui, &series, pinned, commands);
         let Some(shown) = &self.shown else { return };
-        lines_ui(ui, &shown.notes, palette.weak_text);
+        let lines = |ui: &mut Ui, lines: &[String], colour: Color32| {
+            for line in lines.iter().take(MOST_LINES) {
+                let words = RichText::new(line).color(colour).size(text_size::SMALL);
+                ui.add(Label::new(words).wrap().selectable(true));
+            }
+            if lines.len() > MOST_LINES {
+                let words = format!("and {} more", lines.len() - MOST_LINES);
+                ui.label(RichText::new(words).weak().size(text_size::SMALL));
+            }
+        };
+        lines(ui, &shown.notes, palette.weak_text);
         ui.add_space(spacing::S);
         let clicked = plots_ui(ui, &shown.plots, self.chosen);
         if shown.hidden_plots > 0 {
@@ -269,15 +278,13 @@ impl SeriesPanel {
         }
         ui.add_space(spacing::S);
         ui.label(RichText::new("Runs").strong());
-        let table = shown.table.clone();
-        let version = shown.table.version();
+        let (table, version) = (shown.table.clone(), shown.table.version());
         let size = vec2(ui.available_width(), TABLE);
         let layout = egui::Layout::top_down(egui::Align::Min);
         let chosen = self.chosen;
         let state = &mut self.table;
         let picked = ui.allocate_ui_with_layout(size, layout, |ui| {
-            let hint = "Filter runs";
-            let chosen = chosen.as_slice();
+            let (hint, chosen) = ("Filter runs", chosen.as_slice());
             state.choose_ui(ui, workers, &table, version, hint, chosen)
         });
         self.chosen = picked.inner.or(clicked).or(self.chosen);
@@ -285,7 +292,7 @@ impl SeriesPanel {
         let unread: Vec<String> = unread.collect();
         if !unread.is_empty() {
             ui.label(RichText::new("Not read").strong());
-            lines_ui(ui, &unread, palette.warning);
+            lines(ui, &unread, palette.warning);
         }
     }
 
@@ -339,25 +346,25 @@ impl SeriesPanel {
         let baseline =
             baseline.map(|run| std::path::absolute(&run.path).unwrap_or(run.path.clone()));
         ui.horizontal_wrapped(|ui| {
-            let show_button = |ui: &mut Ui, words: &str, ready: bool| {
+            let button = |ui: &mut Ui, words: &str, ready: bool| {
                 ui.add_enabled(ready && path.is_some(), Button::new(words)).clicked()
             };
-            if show_button(ui, "Open run", true) {
+            if button(ui, "Open run", true) {
                 // Without the pinned baseline: the button beside this one compares.
                 commands.extend(path.clone().map(AppCommand::OpenAlone));
                 commands.push(AppCommand::CloseSeries);
             }
-            if show_button(ui, "Compare with baseline", path != baseline) {
+            if button(ui, "Compare with baseline", path != baseline) {
                 let both = baseline.clone().zip(path.clone());
                 commands.extend(both.map(|(source, target)| AppCommand::Compare(source, target)));
                 commands.push(AppCommand::CloseSeries);
             }
             let is_pinned = path.is_some() && path.as_deref() == pinned;
-            if !is_pinned && show_button(ui, "Pin as baseline", true) {
+            if !is_pinned && button(ui, "Pin as baseline", true) {
                 self.telling.baseline = self.chosen.unwrap_or(0);
                 commands.push(AppCommand::PinBaseline(path.clone()));
             }
-            if is_pinned && show_button(ui, "Unpin baseline", true) {
+            if is_pinned && button(ui, "Unpin baseline", true) {
                 commands.push(AppCommand::PinBaseline(None));
             }
             if ui.button("Reload").clicked() {
@@ -367,21 +374,9 @@ impl SeriesPanel {
     }
 }
 
-fn lines_ui(ui: &mut Ui, lines: &[String], colour: Color32) {
-    for line in lines.iter().take(MOST_LINES) {
-        let words = RichText::new(line).color(colour).size(text_size::SMALL);
-        ui.add(Label::new(words).wrap().selectable(true));
-    }
-    if lines.len() > MOST_LINES {
-        let words = format!("and {} more", lines.len() - MOST_LINES);
-        ui.label(RichText::new(words).weak().size(text_size::SMALL));
-    }
-}
-
 /// Shows the plots, two side by side if they fit. Returns the clicked run.
 fn plots_ui(ui: &mut Ui, plots: &[Figure], chosen: Option<usize>) -> Option<usize> {
-    let width = ui.available_width();
-    let gap = ui.spacing().item_spacing.x;
+    let (width, gap) = (ui.available_width(), ui.spacing().item_spacing.x);
     let half = (width - gap) / 2.0;
     let (columns, width) =
         if half >= LEAST_WIDTH { (2, half.min(PLOT.x)) } else { (1, width.min(PLOT.x)) };

@@ -26,12 +26,13 @@ const LANE_HEADS: [Head; 5] =
     [("", ""), ("On the path", ON_PATH), ("Waits", WAITS), ("Slack", IPU_SLACK), ("Lead", LEAD)];
 
 pub(super) fn critical_path_ui(ui: &mut Ui, facts: &SummaryPageData) {
+    let text = |text: &str| RichText::new(text).weak();
     let Some(run) = &facts.summary.execution else {
-        ui.label(weak_text(NOT_RUN));
+        ui.label(text(NOT_RUN));
         return;
     };
     if run.critical_path.is_empty() {
-        ui.label(weak_text(NOT_KNOWN));
+        ui.label(text(NOT_KNOWN));
         return;
     }
     grid_ui(ui, &KIND_HEADS, run.critical_path.iter().map(kind_cells));
@@ -43,10 +44,6 @@ pub(super) fn critical_path_ui(ui: &mut Ui, facts: &SummaryPageData) {
             "{rest} more IPUs have less of the path. Execution trace > Critical path lists all."
         )));
     }
-}
-
-fn weak_text(text: &str) -> RichText {
-    RichText::new(text).weak()
 }
 
 /// The visible lanes, in their own order.

@@ -37,8 +37,7 @@ pub(super) fn host_ui(ui: &mut Ui, facts: &SummaryPageData) {
 }
 
 fn rates(host: &HostSummary) -> Vec<SummaryFactRow> {
-    let mut rows = Vec::new();
-    for of in &host.rates {
+    let rate = |of: &tilescope_analysis::host::HostRateSummary| {
         let rate = grouped(of.samples_per_second.round() as u64);
         let held_back = bottleneck_title(of.rate.bottleneck);
         let value = format!("{rate}, limited by {held_back}");

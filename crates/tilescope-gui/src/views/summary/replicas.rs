@@ -30,11 +30,14 @@ const NAMES: f32 = 44.0;
 
 /// Shows the picture and its description.
 pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
+    let weak = |ui: &mut Ui, text: String| {
+        ui.add(Label::new(RichText::new(text).weak()).wrap());
+    };
     if of.target.replicas > 1 {
-        weak_ui(ui, alike(of));
+        weak(ui, alike(of));
         boxes_ui(ui, of);
         for line in collective_lines(ui, of).into_iter().chain(ring_lines(ui, of)) {
-            weak_ui(ui, line);
+            weak(ui, line);
         }
         ui.add_space(spacing::M);
     }
@@ -44,7 +47,7 @@ pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
                         IPUs, IPUs of a part of GS2 at copies from and to the host or streaming memory.";
             weak(ui, text.to_owned());
             if of.target.replicas > 1 {
-                weak_ui(ui, joined_words(groups).to_owned());
+                weak(ui, joined_words(groups).to_owned());
             }
             ui.add_space(spacing::XS);
             groups_ui(ui, of, groups);
@@ -55,12 +58,8 @@ pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
         None if of.collectives.is_empty() => {
             weak(ui, "Each replica has one IPU, which waits for no other IPU.".to_owned());
         }
-        None => weak_ui(ui, "Copies between replicas join all of them.".to_owned()),
+        None => weak(ui, "Copies between replicas join all of them.".to_owned()),
     }
-}
-
-fn weak_ui(ui: &mut Ui, text: String) {
-    ui.add(Label::new(RichText::new(text).weak()).wrap());
 }
 
 /// The description of how the IPUs of all replicas wait for each other before an exchange.
@@ -101,23 +100,23 @@ fn collective_lines(ui: &Ui, of: &ReplicaOverview) -> Vec<String> {
         return vec!["The report records no exchange between replicas.".to_owned()];
     }
     let numbers = numbers(ui);
-    of.collectives.iter().map(|kind| {
-        let programs = grouped(kind.programs);
-        let runs = grouped(kind.executions);
+    let line = |kind: &tilescope_analysis::replicas::CollectiveTotals| {
+        let (programs, runs) = (grouped(kind.programs), grouped(kind.executions));
         let bytes = numbers.bytes(kind.bytes.0);
         format!(
             "{}: {programs} programs, {runs} executions on the IPUs of a replica, {bytes} received \
              and sent",
             kind.kind
         )
-    }).collect()
+    };
+    of.collectives.iter().map(line).collect()
 }
 
 /// Describes the path of the data around the ring, and the amounts that pass through the replicas.
 fn ring_lines(ui: &Ui, of: &ReplicaOverview) -> Vec<String> {
     let numbers = numbers(ui);
-    let mut lines: Vec<String> =
-        of.rings.iter().map(|ring| format!("Data go {}.", ring_words(ring, &of.target))).collect();
+    let ring = |ring: &ReplicaRing| format!("Data go {}.", ring_words(ring, &of.target));
+    let mut lines: Vec<String> = of.rings.iter().map(ring).collect();
     lines.dedup();
     lines.extend(passed_on_words(&of.links, |bytes| numbers.bytes(bytes)));
     lines
@@ -186,32 +185,28 @@ fn ring_ui(
     (boxes, area): (&[(u32, Rect)], Rect),
     stroke: Stroke,
 ) {
-    let find_place = |replica: u32| boxes.iter().position(|(of, _)| *of == replica);
+    let place = |replica: u32| boxes.iter().position(|(of, _)| *of == replica);
     let both = ring.clockwise < 1.0;
     let members = ring.members(0);
     for (from, to) in members.iter().zip(members.iter().cycle().skip(1)) {
-        let (Some(from), Some(to)) = (find_place(*from), find_place(*to)) else { continue };
-        let one = boxes[from].1;
-        let other = boxes[to].1;
+        let (Some(from), Some(to)) = (place(*from), place(*to)) else { continue };
+        let (one, other) = (boxes[from].1, boxes[to].1);
         if from.abs_diff(to) == 1 {
-            let ends = if from < to {
-                (one.right_center(), other.left_center())
-            } else {
-                (one.left_center(), other.right_center())
+            let ends = match from < to {
+                true => (one.right_center(), other.left_center()),
+                false => (one.left_center(), other.right_center()),
             };
             level_arrow(painter, ends, both, stroke);
             continue;
         }
         let below = ring.order == RingOrder::Interleaved && to < from;
-        let (y, edge, into) = if below {
-            (area.bottom() - 4.0, Rect::center_bottom as fn(&Rect) -> Pos2, -1.0)
-        } else {
-            (area.top() + 4.0, Rect::center_top as fn(&Rect) -> Pos2, 1.0)
+        let (y, edge, into) = match below {
+            true => (area.bottom() - 4.0, Rect::center_bottom as fn(&Rect) -> Pos2, -1.0),
+            false => (area.top() + 4.0, Rect::center_top as fn(&Rect) -> Pos2, 1.0),
         };
         // Beside the middle: one arrow ends where the next one begins.
         let aside = vec2(if from < to { 10.0 } else { -10.0 }, 0.0);
-        let start = edge(&one) + aside;
-        let end = edge(&other) - aside;
+        let (start, end) = (edge(&one) + aside, edge(&other) - aside);
         let corners = vec![start, pos2(start.x, y), pos2(end.x, y), end];
         painter.add(Shape::line(corners, stroke));
         head(painter, end, vec2(0.0, into), stroke.color);
@@ -228,8 +223,7 @@ fn neighbours_ui(painter: &Painter, (boxes, area): (&[Rect], Rect), stroke: Stro
         level_arrow(painter, (pair[0].right_center(), pair[1].left_center()), true, stroke);
     }
     if let ([first, .., last], true) = (boxes, boxes.len() > 2) {
-        let from = first.center_top();
-        let to = last.center_top();
+        let (from, to) = (first.center_top(), last.center_top());
         let y = area.top() + 4.0;
         let corners = vec![from, pos2(from.x, y), pos2(to.x, y), to];
         painter.add(Shape::line(corners, stroke));
@@ -269,8 +263,7 @@ impl GroupColumns {
     /// Columns with this many IPUs each in `width`. Replicas are left out if IPUs would be too
     /// narrow for numbers.
     fn new(width: f32, replicas: u32, ipus: u32) -> Self {
-        let ipus = ipus as f32;
-        let width = width - NAMES;
+        let (ipus, width) = (ipus as f32, width - NAMES);
         let fit = ((width + spacing::M) / (ipus * NUMBERED + spacing::M)).max(3.0) as u32;
         let places = places(replicas, fit);
         let gaps = (places.len() - 1) as f32 * spacing::M;
@@ -292,8 +285,7 @@ impl GroupColumns {
 
 /// The IPUs of all replicas, and a row for each group of them.
 fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
-    let count = of.target.ipus_per_replica.max(1);
-    let replicas = of.target.replicas.max(1);
+    let (count, replicas) = (of.target.ipus_per_replica.max(1), of.target.replicas.max(1));
     let columns = GroupColumns::new(ui.available_width(), replicas, count);
     let gs2 = gs2_rows(groups);
     let height = (2 + gs2.len()) as f32 * ROW + spacing::S;
@@ -306,12 +298,12 @@ fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
         let x = columns.left(place) + (ipu.0 as f32 + 0.5) * columns.ipu;
         pos2(area.left() + x, y(row))
     };
-    let paint_name = |row: usize, text: &str| {
+    let name = |row: usize, text: &str| {
         let font = FontId::proportional(text_size::SMALL);
         let at = pos2(area.left(), y(row));
         painter.text(at, Align2::LEFT_CENTER, text, font, palette.weak_text);
     };
-    let paint_line = |place: usize, row: usize, ipus: &[IpuId], colour: Color32| {
+    let line = |place: usize, row: usize, ipus: &[IpuId], colour: Color32| {
         let (Some(first), Some(last)) = (ipus.iter().min(), ipus.iter().max()) else { return };
         let ends = [middle(place, *first, row), middle(place, *last, row)];
         painter.line_segment(ends, Stroke::new(2.0, colour));
@@ -320,9 +312,9 @@ fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
             painter.circle_filled(middle(place, *ipu, row), radius, colour);
         }
     };
-    paint_name(0, "IPU");
-    paint_name(1, "GS1");
-    (0..gs2.len()).for_each(|row| paint_name(row + 2, "GS2"));
+    name(0, "IPU");
+    name(1, "GS1");
+    (0..gs2.len()).for_each(|row| name(row + 2, "GS2"));
     // The rows that span all replicas.
     let joined = if joins_sides(groups) { 2..2 + gs2.len() } else { 1..2 };
     for row in joined.filter(|_| replicas > 1) {
@@ -330,8 +322,7 @@ fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
         let stroke = Stroke::new(1.0, palette.weak_text);
         painter.extend(Shape::dashed_line(&ends, stroke, 2.0, 3.0));
     }
-    let each = count * of.target.ipus_alike();
-    let alike = of.target.ipus_alike();
+    let (each, alike) = (count * of.target.ipus_alike(), of.target.ipus_alike());
     for (place, replica) in columns.places.iter().enumerate() {
         let Some(replica) = replica else {
             let left = (replicas as usize + 1 - columns.places.len()) as u32;
@@ -348,9 +339,9 @@ fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
                 words(&painter, rect.center(), &number, palette.label_text_on(palette.mark));
             }
         }
-        paint_line(place, 1, &groups.gs1, palette.accent);
+        line(place, 1, &groups.gs1, palette.accent);
         for (row, parts) in gs2.iter().enumerate() {
-            parts.iter().for_each(|part| paint_line(place, row + 2, part, palette.selection));
+            parts.iter().for_each(|part| line(place, row + 2, part, palette.selection));
         }
     }
     let node = ui.scope_id().with("sync groups");
@@ -365,14 +356,13 @@ fn more(replicas: u32) -> String {
 
 /// `GS1: 0, 1, 2, 3; GS2: 0, 2 and 1, 3; in each of 4 replicas`
 fn group_words(groups: &SyncGroupMembers, replicas: u32) -> String {
-    let parts: Vec<String> = groups.gs2.iter().map(|part| ipu_list(part)).collect();
-    let words = format!("GS1: {}; GS2: {}", ipu_list(&groups.gs1), parts.join(" and "));
+    let set = |ipus: &[IpuId]| {
+        let ipus: Vec<String> = ipus.iter().map(IpuId::to_string).collect();
+        ipus.join(", ")
+    };
+    let parts: Vec<String> = groups.gs2.iter().map(|part| set(part)).collect();
+    let words = format!("GS1: {}; GS2: {}", set(&groups.gs1), parts.join(" and "));
     if replicas > 1 { format!("{words}; in each of {replicas} replicas") } else { words }
-}
-
-fn ipu_list(ipus: &[IpuId]) -> String {
-    let ipus: Vec<String> = ipus.iter().map(IpuId::to_string).collect();
-    ipus.join(", ")
 }
 
 fn words(painter: &Painter, at: Pos2, text: &str, colour: Color32) {
@@ -383,8 +373,7 @@ fn words(painter: &Painter, at: Pos2, text: &str, colour: Color32) {
 /// A horizontal arrow with a head at its end, or at both ends.
 fn level_arrow(painter: &Painter, (from, to): (Pos2, Pos2), both: bool, stroke: Stroke) {
     let along = vec2((to.x - from.x).signum(), 0.0);
-    let from = from + along * 2.0;
-    let to = to - along * 2.0;
+    let (from, to) = (from + along * 2.0, to - along * 2.0);
     painter.line_segment([from + along * 5.0, to - along * 5.0], stroke);
     head(painter, to, along, stroke.color);
     if both {
@@ -394,8 +383,7 @@ fn level_arrow(painter: &Painter, (from, to): (Pos2, Pos2), both: bool, stroke: 
 
 /// The head of an arrow that ends at `tip`.
 fn head(painter: &Painter, tip: Pos2, along: egui::Vec2, colour: Color32) {
-    let back = along * -7.0;
-    let side = along.rot90() * 3.5;
+    let (back, side) = (along * -7.0, along.rot90() * 3.5);
     let points = vec![tip, tip + back + side, tip + back - side];
     painter.add(Shape::convex_polygon(points, colour, Stroke::NONE));
 }

@@ -174,7 +174,8 @@ impl ModelFileQueries {
         queries: SpecQueries,
     ) -> Option<ModelFileAnswers> {
         let path = model_file(values, base)?;
-        let sizes = values.iter().filter(|(key, _)| *key == BATCH || dim_name(key).is_some());
+        let is_size = |key: &str| key == BATCH || dim_name(key).is_some();
+        let sizes = values.iter().filter(|(key, _)| is_size(key));
         let sizes = sizes.map(|(key, value)| (key.clone(), value.clone())).collect();
         let plain = ModelQuestion { file: path.clone(), sizes: BTreeMap::new() };
         let sized = ModelQuestion { file: path.clone(), sizes };

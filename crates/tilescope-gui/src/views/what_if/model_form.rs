@@ -195,7 +195,7 @@ impl ModelForm {
         let text = self.draft.text.clone();
         let last = self.draft.last_checked().cloned();
         let compiled = last.as_ref().and_then(|checked| checked.compiled());
-        let show_key = |ui: &mut Ui, path: &str, name: &str| {
+        let key = |ui: &mut Ui, path: &str, name: &str| {
             key_row_ui(ui, answers, path, name).map(|value| with_value(&text, path, &value))
         };
         let mut changed = unknown_ui(ui, &text, answers, model);
@@ -205,28 +205,28 @@ impl ModelForm {
         let trains = answers.value(TRAINING) == "true";
         changed = changed.or(task_ui(ui, &text, (answers, compiled), trains));
         if trains {
-            changed = changed.or(show_key(ui, "model.loss", "Loss"));
+            changed = changed.or(key(ui, "model.loss", "Loss"));
             changed = changed.or(loss_output_ui(ui, &text, answers, model));
-            changed = changed.or(show_key(ui, "model.optimizer", "Optimiser"));
+            changed = changed.or(key(ui, "model.optimizer", "Optimiser"));
         }
-        changed = changed.or(show_key(ui, "model.precision", "Precision"));
+        changed = changed.or(key(ui, "model.precision", "Precision"));
         heading_ui(ui, "Machine");
-        changed = changed.or(show_key(ui, "target.name", "System"));
+        changed = changed.or(key(ui, "target.name", "System"));
         let ipus = key_row_ui(ui, answers, IPUS, "IPUs of a replica");
         changed = changed.or(ipus.and_then(|ipus| ipus.parse().ok()).map(|ipus: u64| {
             with_ipus_for(&text, answers, ipus, usize::try_from(ipus).unwrap_or(1))
         }));
-        changed = changed.or(show_key(ui, "options.replication_factor", "Replicas"));
+        changed = changed.or(key(ui, "options.replication_factor", "Replicas"));
         if answers.number(IPUS) > 1 {
-            changed = changed.or(show_key(ui, "options.execution", "Execution"));
+            changed = changed.or(key(ui, "options.execution", "Execution"));
             let stages = compiled.map_or(&[][..], |compiled| &compiled.stages);
             let sized = model.sized.answer().map(|sized| &**sized);
             changed = changed.or(stages_ui(ui, &text, answers, sized, stages));
         }
-        changed = changed.or(show_key(ui, "options.device_iterations", "Device iterations"));
+        changed = changed.or(key(ui, "options.device_iterations", "Device iterations"));
         if trains {
             let name = "Accumulation";
-            changed = changed.or(show_key(ui, "options.gradient_accumulation", name));
+            changed = changed.or(key(ui, "options.gradient_accumulation", name));
         }
         if let Some(changed) = changed {
             self.draft.text = changed;

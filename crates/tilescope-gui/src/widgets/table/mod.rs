@@ -55,12 +55,12 @@ fn least_width(
         (false, _) => {}
     }
     let colour = ui.visuals().text_color();
-    let measure = |text: String, font: FontId| {
+    let width = |text: String, font: FontId| {
         // Signs differ in width.
         ui.painter().layout_no_wrap(text, font, colour).size().x.ceil() + 4.0
     };
     let head =
-        measure(format!("{}{DESCENDING}", column.title), FontId::proportional(text_size::SMALL));
+        width(format!("{}{DESCENDING}", column.title), FontId::proportional(text_size::SMALL));
     // In the font of the totals.
     let font = FontId::new(TextStyle::Body.resolve(ui.style()).size, strong_family());
     let number = widest.map_or(0.0, |cell| width(cell.text_in(numbers(ui)), font.clone()));
@@ -210,9 +210,8 @@ impl TableState {
         let sorted = (column, descending);
         frame
             .show(ui, |ui| {
-                let alone =
-                    table.columns.iter().filter(|column| is_wide(column) && !column.short).count()
-                        == 1;
+                let is_name = |column: &&TableColumn| is_wide(column) && !column.short;
+                let alone = table.columns.iter().filter(is_name).count() == 1;
                 let words = if alone { NAME_WIDTH } else { WORDS_WIDTH };
                 let columns = table.columns.iter().zip(&order.widest);
                 let widths = columns
@@ -488,9 +487,7 @@ fn cell_ui(
 /// Omits the middle of a path of names if all of it does not fit. Names of one operation begin
 /// alike and differ at their ends.
 fn path_that_fits(ui: &Ui, text: &str) -> Option<String> {
-    if !text.contains('/') {
-        return None;
-    }
+    text.contains('/').then_some(())?;
     let font = TextStyle::Body.resolve(ui.style());
     let colour = ui.visuals().text_color();
     without_middle(ui.painter(), text, font, colour, ui.available_width())

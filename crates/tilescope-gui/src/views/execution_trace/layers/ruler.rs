@@ -124,8 +124,7 @@ fn base_of_time(first: f64, last: f64) -> Option<(f64, String)> {
 impl TracePainter<'_> {
     /// Ticks with their cycles or times, and what they count or are offsets from.
     pub(super) fn ruler(&self) {
-        let rect = self.layout.regions.ruler;
-        let palette = self.palette;
+        let (rect, palette) = (self.layout.regions.ruler, self.palette);
         let painter = self.ui.painter().with_clip_rect(rect);
         let TraceRuler { title, ticks } =
             ruler(self.layout, self.ruler_in_time.then_some(self.clock));

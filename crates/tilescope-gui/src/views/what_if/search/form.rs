@@ -59,18 +59,21 @@ impl SearchForm {
     /// The arguments of `tilescope`, without the spec and the file of results.
     pub(crate) fn arguments(&self) -> Vec<String> {
         // One argument each: typed text may begin like an option.
-        let conditions = option_for_each_line("where", &self.conditions);
+        let each = |option: &str, text: &str| -> Vec<String> {
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            lines.map(|line| format!("--{option}={line}")).collect()
+        };
+        let conditions = each("where", &self.conditions);
         match self.kind {
             SearchKind::Sweep => {
-                let own = [option_for_each_line("vary", &self.vary), conditions];
+                let own = [each("vary", &self.vary), conditions];
                 let format = ["--format", "json"].map(str::to_owned);
                 own.into_iter().flatten().chain(format).collect()
             }
             SearchKind::Guided => {
                 let objective = format!("--objective={}", self.objective);
                 let budget = format!("--budget={}", self.budget.trim());
-                let own =
-                    [vec![objective, budget], conditions, option_for_each_line("free", &self.free)];
+                let own = [vec![objective, budget], conditions, each("free", &self.free)];
                 own.into_iter().flatten().chain(["--json".to_owned()]).collect()
             }
         }
@@ -86,6 +89,9 @@ impl SearchForm {
             [(SearchKind::Guided, "Guided search"), (SearchKind::Sweep, "Every combination")];
         tabs_ui(ui, "search kinds", &kinds, &mut self.kind);
         ui.add_space(spacing::XS);
+        let weak = |ui: &mut Ui, words: &str| {
+            ui.label(RichText::new(words).weak().size(text_size::SMALL));
+        };
         match self.kind {
             SearchKind::Guided => {
                 weak(ui, "Tests the proposals of Insights, and continues from those that gain.");
@@ -97,7 +103,7 @@ impl SearchForm {
                     let hint = "Simulations (200) or time (90s, 10m, 2h)";
                     let budget = TextEdit::singleline(&mut self.budget).desired_width(64.0);
                     ui.add(budget).on_hover_text(hint).accessible_name("Budget");
-                    weak_ui(ui, "simulations, or minutes: 10m");
+                    weak(ui, "simulations, or minutes: 10m");
                 });
                 weak(ui, "Constraints, one per line");
                 lines_ui(ui, &mut self.conditions, ("Conditions", CONDITIONS_HINT), 2);
@@ -118,15 +124,6 @@ impl SearchForm {
             }
         }
     }
-}
-
-fn weak_ui(ui: &mut Ui, words: &str) {
-    ui.label(RichText::new(words).weak().size(text_size::SMALL));
-}
-
-fn option_for_each_line(option: &str, text: &str) -> Vec<String> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.map(|line| format!("--{option}={line}")).collect()
 }
 
 fn lines_ui(ui: &mut Ui, text: &mut String, (name, hint): (&str, &str), rows: usize) {

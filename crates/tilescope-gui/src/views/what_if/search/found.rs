@@ -44,17 +44,13 @@ fn points_table(words: Vec<TableColumn>, points: Vec<(Vec<TableCell>, &Point, bo
         all words => cells;
         number "Time/sample" => point.seconds_per_sample().map(TableCell::Seconds);
         text "Time between" => ends(point, "seconds_per_sample", seconds), NINE_OF_TEN;
-        number "Samples/s" => point.seconds_per_sample().map(|time| (1.0 / time) as u64);
+        number "Samples/s" => point.seconds_per_sample().map(rate);
         bytes "Memory" => point.figures().map(|figures| figures.fullest_tile_bytes),
             "Memory that the fullest tile needs.";
         text "Memory between" => ends(point, "memory", bytes), NINE_OF_TEN;
         number "IPUs" => point.figures().map(|figures| u64::from(figures.ipus));
         text "Outcome" => outcome(point, pareto_front);
     }
-}
-
-fn bytes_words(bytes: f64) -> String {
-    NumberFormat::default().bytes(bytes as u64)
 }
 
 fn outcome(point: &Point, pareto_front: bool) -> String {
@@ -93,10 +89,9 @@ fn sweep_table(answer: &SweepAnswer) -> DataTable {
     for key in &answer.keys {
         let values = answer.points.iter().filter_map(|found| found.point.changes.get(key));
         let are_numbers = values.into_iter().all(Value::is_number);
-        columns.push(if are_numbers {
-            TableColumn::number(last_name(key))
-        } else {
-            TableColumn::text(last_name(key))
+        columns.push(match are_numbers {
+            true => TableColumn::number(last_name(key)),
+            false => TableColumn::text(last_name(key)),
         });
     }
     let mut rows = Vec::new();
@@ -119,10 +114,11 @@ fn value_cell(value: Option<&Value>) -> TableCell {
 }
 
 fn tune_table(answer: &TuneAnswer) -> DataTable {
-    let begin = step_cells("Begin".to_owned(), "the spec as it is".to_owned());
+    let words = |step: String, change: String| vec![TableCell::Text(step), TableCell::Text(change)];
+    let begin = words("Begin".to_owned(), "the spec as it is".to_owned());
     let mut rows = vec![(begin, &answer.base, false)];
     for (number, TuneStepAnswer { step, .. }) in (1..).zip(&answer.path) {
-        let words = step_cells(format!("Step {number}"), changes_words(step.moved.changes.iter()));
+        let words = words(format!("Step {number}"), changes_words(step.moved.changes.iter()));
         rows.push((words, &step.point, false));
     }
     for end in &answer.dead_ends {
@@ -130,10 +126,6 @@ fn tune_table(answer: &TuneAnswer) -> DataTable {
         rows.push((words(step, changes_words(end.moved.changes.iter())), &end.point, false));
     }
     points_table(vec![TableColumn::text("Step"), TableColumn::text("Change")], rows)
-}
-
-fn step_cells(step: String, change: String) -> Vec<TableCell> {
-    vec![TableCell::Text(step), TableCell::Text(change)]
 }
 
 /// The results of a search.
@@ -160,8 +152,8 @@ impl SearchAnswer {
         let Some(search) = answer.search.take() else { return Self::Sweep(answer) };
         let shown: BTreeSet<String> =
             search.points().map(|point| changes_text(&point.changes)).collect();
-        let changes = answer.points.iter().map(|found| changes_text(&found.point.changes));
-        let others = changes.filter(|changes| !shown.contains(changes)).count();
+        let is_other = |found: &&SweepPoint| !shown.contains(&changes_text(&found.point.changes));
+        let others = answer.points.iter().filter(is_other).count();
         Self::Tune { answer: search, text: answer.text, others }
     }
 

@@ -64,8 +64,7 @@ pub(crate) struct SearchProgress {
 
 impl SearchProgress {
     fn new(context: &Context) -> Self {
-        let percent = AtomicU64::new(0);
-        let found = Mutex::new(None);
+        let (percent, found) = (AtomicU64::new(0), Mutex::new(None));
         Self { percent, found, context: context.clone() }
     }
 
@@ -102,8 +101,7 @@ impl RunningSearch {
     ) -> Result<Self, String> {
         let progress = Arc::new(SearchProgress::new(context));
         let cancelled = Cancelled::default();
-        let told = progress.clone();
-        let flag = cancelled.clone();
+        let (told, flag) = (progress.clone(), cancelled.clone());
         let task = BackgroundTask::start("search", context, move || {
             (queries.search)(&question, &told, &flag)
         });
@@ -208,10 +206,9 @@ impl SpecSearch {
         let Some(running) = &self.running else { return };
         let mut found = running.progress.take_found();
         if let Some(ended) = running.task.poll() {
+            let words = || "Something in this program broke down here; please report this.";
             let ended = ended.unwrap_or_else(|()| SearchOutcome {
-                problem: Some(
-                    "Something in this program broke down here; please report this.".to_owned(),
-                ),
+                problem: Some(words().to_owned()),
                 ..SearchOutcome::default()
             });
             self.problem = ended.problem;
@@ -270,14 +267,14 @@ impl SpecSearch {
         let mut clicked = found_ui(ui, &found, chosen);
         ui.add_space(spacing::S);
         ui.label(RichText::new("Points").strong());
-        let show_table = |ui: &mut Ui| {
+        let table = |ui: &mut Ui| {
             let chosen = chosen.as_slice();
             let version = found.version();
             self.table.choose_ui(ui, workers, &found.table, version, "Filter points", chosen)
         };
         let size = vec2(ui.available_width(), TABLE);
         let layout = egui::Layout::top_down(egui::Align::Min);
-        clicked = ui.allocate_ui_with_layout(size, layout, show_table).inner.or(clicked);
+        clicked = ui.allocate_ui_with_layout(size, layout, table).inner.or(clicked);
         if let Some(point) = clicked.and_then(|at| found.point(at)) {
             self.chosen = Some(point.changes.clone());
         }
@@ -352,7 +349,7 @@ impl SpecSearch {
         let text = point.map(|point| with_changes(&self.searched.text, &point.changes));
         let text = text.filter(|_| !self.searched.text.is_empty());
         ui.horizontal_wrapped(|ui| {
-            let show_button = |ui: &mut Ui, words: &str, ready: bool| {
+            let button = |ui: &mut Ui, words: &str, ready: bool| {
                 ui.add_enabled(ready && text.is_some(), Button::new(words)).clicked()
             };
             let of_report = matches!(self.origin, SearchOrigin::Report(_));
@@ -360,11 +357,11 @@ impl SpecSearch {
                 commands.extend(text.clone().map(AppCommand::OpenWhatIfWithText));
                 commands.push(AppCommand::CloseSpecSearch);
             }
-            if of_report && show_button(ui, "Simulate and compare", !busy) {
+            if of_report && button(ui, "Simulate and compare", !busy) {
                 commands.extend(text.clone().map(AppCommand::OpenWhatIfWithText));
                 commands.extend([AppCommand::SimulateVariant, AppCommand::CloseSpecSearch]);
             }
-            if show_button(ui, "Simulate and open", !busy) {
+            if button(ui, "Simulate and open", !busy) {
                 commands.extend(text.clone().map(AppCommand::SimulateText));
                 commands.push(AppCommand::CloseSpecSearch);
             }
