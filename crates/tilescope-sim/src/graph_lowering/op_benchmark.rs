@@ -152,12 +152,11 @@ impl<'a> OpBenchmarkLiveness<'a> {
     /// Adds an operation with the given number of phases.
     fn add(&mut self, node: &GraphNode, lives: &OperandLiveness, phases: usize) {
         let first = self.phases;
-        let inputs = node.inputs.iter().zip(lives.input_phases(phases));
-        let outputs = node.outputs.iter().zip(lives.output_phases(phases));
-        let inputs = inputs.map(|(tensor, live)| (tensor, live, lives.input_constraint));
-        let outputs = outputs.map(|(tensor, live)| (tensor, live, lives.output_constraint));
-        for (tensor, live, place) in inputs.chain(outputs) {
-            self.note(*tensor, place, first + live.start..first + live.end);
+        for (input, live) in node.inputs.iter().zip(lives.input_phases(phases)) {
+            self.note(*input, lives.input_constraint, first + live.start..first + live.end);
+        }
+        for (output, live) in node.outputs.iter().zip(lives.output_phases(phases)) {
+            self.note(*output, lives.output_constraint, first + live.start..first + live.end);
         }
         self.phases += phases;
     }

@@ -99,12 +99,13 @@ fn fastest_passes(
     let (forward, forward_cycles) = fastest(forward, |plan| forward_cycles(machine, plan))?;
     let (backward, backward_cycles) =
         fastest(backward, |plan| backward_cycles(machine, &forward, plan))?;
-    let update = update.into_iter().map(|update| ConvTrainingPlans {
-        forward: forward.clone(),
-        backward: backward.clone(),
-        update,
-    });
-    let (plans, update_cycles) = fastest(update.collect(), |plans| update_cycles(machine, plans))?;
+    let mut candidates = Vec::new();
+    for update in update {
+        let forward = forward.clone();
+        let backward = backward.clone();
+        candidates.push(ConvTrainingPlans { forward, backward, update });
+    }
+    let (plans, update_cycles) = fastest(candidates, |plans| update_cycles(machine, plans))?;
     Some((plans, forward_cycles + backward_cycles + update_cycles))
 }
 

@@ -82,9 +82,9 @@ impl ConvPassLowering<'_> {
     /// Returns true if tiles need input from their neighbours, so that no region is whole.
     fn has_halo(&self) -> bool {
         let split = &self.plan.partition;
-        let dims = self.layout.slice.dims.iter().enumerate();
-        let mut along = dims.map(|(dim, field)| field.kernel > 1 && split.field[dim] > 1);
-        along.any(|shared| shared) || split.kernel_parts() > 1
+        let mut dims = self.layout.slice.dims.iter().enumerate();
+        split.kernel_parts() > 1
+            || dims.any(|(dim, field)| field.kernel > 1 && split.field[dim] > 1)
     }
 
     /// Bytes of both operands on each tile if vertices read them with padding and dilation applied,

@@ -116,11 +116,13 @@ impl ConvWorkBuilder {
     /// Adds copies on tiles with `cycles`, by the given number of `vertices` on each tile, at least
     /// one.
     pub(crate) fn copies(&mut self, name: String, cycles: &[Cycles], vertices: &[u64]) {
-        let vertices = vertices.iter().copied().chain(std::iter::repeat(1));
-        let count = cycles.iter().zip(vertices);
-        let count = count.map(|(cycles, count)| if cycles.is_zero() { 0 } else { count.max(1) });
+        let mut counts = Vec::new();
+        for (tile, cycles) in cycles.iter().enumerate() {
+            let vertices = vertices.get(tile).copied().unwrap_or(1).max(1);
+            counts.push(if cycles.is_zero() { 0 } else { vertices });
+        }
         let kind = "poplar_rt::DstStridedCopy64BitMultiAccess".to_owned();
-        let copies = vertex_on(kind, count, 2);
+        let copies = vertex_on(kind, counts, 2);
         self.compute(name, cycles, vec![copies]);
     }
 

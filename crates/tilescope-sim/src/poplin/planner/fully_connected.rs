@@ -18,14 +18,15 @@ pub fn plan_fully_connected(
     let mut search = FullyConnectedSearch::new(machine, params, options, 1)?;
     search.leave_cheaper_way();
     let FullyConnectedPlans { joint, separate } = search.finish()?;
-    let [forward, backward, update] = separate.map(|plans| plans.into_iter().next());
-    let separate = forward.zip(backward).zip(update);
-    let separate = separate.map(|((forward, backward), update)| ConvTrainingPlans {
-        forward,
-        backward,
-        update,
-    });
-    joint.into_iter().next().or(separate).ok_or_else(|| search.joint.no_vertex())
+    if let Some(joint) = joint.into_iter().next() {
+        return Ok(joint);
+    }
+    match separate.map(|plans| plans.into_iter().next()) {
+        [Some(forward), Some(backward), Some(update)] => {
+            Ok(ConvTrainingPlans { forward, backward, update })
+        }
+        _ => Err(search.joint.no_vertex()),
+    }
 }
 
 /// Returns the `most` cheapest joint plans of a fully connected layer, and the cheapest separate
@@ -146,12 +147,16 @@ impl<'a> FullyConnectedSearch<'a> {
 
     /// Returns the plans of the remaining results.
     fn finish(&mut self) -> Result<FullyConnectedPlans, PlanError> {
-        let joint = std::mem::take(&mut self.joint_found).into_iter();
-        let joint = joint.map(|found| self.finish_joint(found)).collect::<Result<_, _>>()?;
-        let separate = std::array::from_fn(|pass| {
-            let found = std::mem::take(&mut self.separate_found[pass]).into_iter();
-            found.map(|found| self.separate[pass].finish(found)).collect()
-        });
+        let mut joint = Vec::new();
+        for found in std::mem::take(&mut self.joint_found) {
+            joint.push(self.finish_joint(found)?);
+        }
+        let mut separate = [const { Vec::new() }; 3];
+        for (pass, plans) in separate.iter_mut().enumerate() {
+            for found in std::mem::take(&mut self.separate_found[pass]) {
+                plans.push(self.separate[pass].finish(found));
+            }
+        }
         Ok(FullyConnectedPlans { joint, separate })
     }
 

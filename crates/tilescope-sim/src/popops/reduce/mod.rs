@@ -92,14 +92,17 @@ pub enum ReduceError {
 /// Adjacent axes that are both reduced, or both kept, count as one, so that views of an axis of
 /// memory are one axis again.
 pub(crate) fn dims(shape: &[u64], order: &ElementOrder, reduced: &[usize]) -> Vec<ReduceDim> {
-    let axes = shape.iter().enumerate();
-    let axes: Vec<ReduceDim> = axes
-        .map(|(axis, size)| ReduceDim { size: *size, reduced: reduced.contains(&axis) })
-        .collect();
+    let mut axes = Vec::new();
+    for (axis, size) in shape.iter().enumerate() {
+        axes.push(ReduceDim { size: *size, reduced: reduced.contains(&axis) });
+    }
     let joined = introspection::collapse(&axes);
     let sizes: Vec<u64> = joined.iter().map(|dim| dim.size).collect();
-    let memory = order.axis_dims(&sizes).into_iter();
-    memory.map(|dim| ReduceDim { size: dim.size, reduced: joined[dim.axis].reduced }).collect()
+    let mut dims = Vec::new();
+    for dim in order.axis_dims(&sizes) {
+        dims.push(ReduceDim { size: dim.size, reduced: joined[dim.axis].reduced });
+    }
+    dims
 }
 
 /// Number of different columns with elements on each tile.
