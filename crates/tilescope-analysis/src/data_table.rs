@@ -178,22 +178,30 @@ impl TableCell {
     /// The order of cells in a column: text, then missing values, then numbers. Changes are ordered
     /// by size, independent of their sign.
     pub fn compare(&self, other: &Self) -> Ordering {
-        let class = |cell: &Self| match cell {
+        let by_class = self.class().cmp(&other.class());
+        if by_class.is_ne() {
+            return by_class;
+        }
+        // Byte counts of large programs have more digits than a float can hold.
+        match (self, other, self.whole(), other.whole()) {
+            (Self::Text(a), Self::Text(b), ..) => a.cmp(b),
+            (_, _, Some(a), Some(b)) => a.unsigned_abs().cmp(&b.unsigned_abs()),
+            _ => self.size().total_cmp(&other.size()),
+        }
+    }
+
+    /// The rank of its kind in the order of a column.
+    fn class(&self) -> u8 {
+        match self {
             Self::Text(_) => 0,
             Self::Missing => 1,
             _ => 2,
-        };
-        class(self).cmp(&class(other)).then_with(|| {
-            // Byte counts of large programs have more digits than a float can hold.
-            match (self, other, self.whole(), other.whole()) {
-                (Self::Text(a), Self::Text(b), ..) => a.cmp(b),
-                (_, _, Some(a), Some(b)) => a.unsigned_abs().cmp(&b.unsigned_abs()),
-                _ => {
-                    let size = |cell: &Self| cell.number().map_or(0.0, f64::abs);
-                    size(self).total_cmp(&size(other))
-                }
-            }
-        })
+        }
+    }
+
+    /// The number without its sign; 0 for text and missing values.
+    fn size(&self) -> f64 {
+        self.number().map_or(0.0, f64::abs)
     }
 
     /// The sum of both cells; `None` if a sum has no meaning.
@@ -450,11 +458,12 @@ impl DataTable {
     /// Names of columns for programs, all different: `live_bytes` for `Live (bytes)`.
     pub fn identifiers(&self) -> Vec<String> {
         let mut taken = BTreeSet::new();
-        let name = |column: &TableColumn| {
+        let mut names = Vec::new();
+        for column in &self.columns {
             let name = column.name.map_or_else(|| identifier(&column.head()), str::to_owned);
-            unique(name, &mut taken)
-        };
-        self.columns.iter().map(name).collect()
+            names.push(unique(name, &mut taken));
+        }
+        names
     }
 
     /// The same with names of its columns for programs.
@@ -482,10 +491,12 @@ impl DataTable {
     /// The same with only the columns whose indices satisfy `wanted`.
     #[must_use]
     pub fn with_columns(self, wanted: impl Fn(usize) -> bool) -> Self {
-        let columns: Vec<usize> = (0..self.columns.len()).filter(|at| wanted(*at)).collect();
-        let row = |row: &Vec<TableCell>| columns.iter().map(|at| row[*at].clone()).collect();
-        let rows = self.rows.iter().map(row).collect();
-        let columns = columns.iter().map(|at| self.columns[*at].clone()).collect();
+        let kept: Vec<usize> = (0..self.columns.len()).filter(|at| wanted(*at)).collect();
+        let columns = kept.iter().map(|at| self.columns[*at].clone()).collect();
+        let mut rows = Vec::with_capacity(self.rows.len());
+        for row in &self.rows {
+            rows.push(kept.iter().map(|at| row[*at].clone()).collect());
+        }
         Self { columns, rows, totals: self.totals }
     }
 
@@ -512,12 +523,14 @@ impl DataTable {
 
     /// The row of sums over all rows; `None` if the table has no such row.
     pub fn totals(&self) -> Option<Vec<TableCell>> {
-        let sum = |column: usize| match column {
-            0 => "Total".into(),
-            column => self.sum_of(column, &self.rows).unwrap_or_else(|| "".into()),
-        };
-        let has_sums = self.totals && !self.rows.is_empty();
-        if has_sums { Some((0..self.columns.len()).map(sum).collect()) } else { None }
+        if !self.totals || self.rows.is_empty() {
+            return None;
+        }
+        let mut totals = vec![TableCell::from("Total")];
+        for column in 1..self.columns.len() {
+            totals.push(self.sum_of(column, &self.rows).unwrap_or_else(|| "".into()));
+        }
+        Some(totals)
     }
 
     /// The table as CSV according to RFC 4180, with plain line ends.

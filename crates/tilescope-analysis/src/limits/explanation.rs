@@ -19,26 +19,28 @@ pub struct ExplanationLine {
 pub fn explain(row: &LimitsRow, machine: &Machine, numbers: NumberFormat) -> Vec<ExplanationLine> {
     let limits = &row.limits;
     let total = limits.total().max(Cycles(1)).as_f64();
-    let share = |cycles: Cycles| cycles.as_f64() / total;
     let ideal = limits.ideal.map(|ideal| ideal.cycles);
     let best = ExplanationLine {
         title: "Ideal",
         class: None,
         cycles: ideal,
-        share: ideal.map(share),
+        share: ideal.map(|ideal| ideal.as_f64() / total),
         sentence: best(limits, machine, numbers),
     };
     let mut classes: Vec<(CycleClass, Cycles)> =
         limits.cycles.iter().filter(|(_, cycles)| !cycles.is_zero()).collect();
     classes.sort_by_key(|(class, cycles)| (std::cmp::Reverse(*cycles), *class));
-    let lines = classes.into_iter().map(|(class, cycles)| ExplanationLine {
-        title: class.title(),
-        class: Some(class),
-        cycles: Some(cycles),
-        share: Some(share(cycles)),
-        sentence: of_class(class, limits, machine, numbers),
-    });
-    std::iter::once(best).chain(lines).collect()
+    let mut lines = vec![best];
+    for (class, cycles) in classes {
+        lines.push(ExplanationLine {
+            title: class.title(),
+            class: Some(class),
+            cycles: Some(cycles),
+            share: Some(cycles.as_f64() / total),
+            sentence: of_class(class, limits, machine, numbers),
+        });
+    }
+    lines
 }
 
 /// Explains the bound that determines the ideal of an operation.
@@ -98,13 +100,6 @@ fn of_class(
     machine: &Machine,
     numbers: NumberFormat,
 ) -> String {
-    let of_interface = |used: Option<super::InterfaceUse>, what: &str| {
-        let Some(used) = used else { return String::new() };
-        let share = used.of_limit.map_or_else(String::new, |share| {
-            format!(", {} of what {what} could move in that time", percent(share))
-        });
-        format!("{}{share}.", numbers.bytes(used.bytes.0))
-    };
     match class {
         CycleClass::Compute => of_compute(limits),
         CycleClass::Balance => {
@@ -143,10 +138,26 @@ fn of_class(
              cost more."
                 .to_owned()
         }
-        CycleClass::Host => of_interface(limits.host, "the host interface"),
-        CycleClass::RemoteBuffers => of_interface(limits.remote_buffers, "streaming memory"),
-        CycleClass::Links => of_interface(limits.links, "the links of an IPU"),
+        CycleClass::Host => of_interface(limits.host, "the host interface", numbers),
+        CycleClass::RemoteBuffers => {
+            of_interface(limits.remote_buffers, "streaming memory", numbers)
+        }
+        CycleClass::Links => of_interface(limits.links, "the links of an IPU", numbers),
         CycleClass::Other => "Steps of a kind that this version does not know.".to_owned(),
+    }
+}
+
+/// The bytes over an interface and their share of its limit; empty if it was not used.
+fn of_interface(
+    used: Option<super::InterfaceUse>,
+    interface: &str,
+    numbers: NumberFormat,
+) -> String {
+    let Some(used) = used else { return String::new() };
+    let bytes = numbers.bytes(used.bytes.0);
+    match used.of_limit.map(percent) {
+        Some(share) => format!("{bytes}, {share} of what {interface} could move in that time."),
+        None => format!("{bytes}."),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::tile_mapping::{MappingSubjectKind, replica_shares};
 use crate::tile_samples::{SampleFilter, SampleGrouping};
 use crate::trace::{program_runs, run_summary};
 use crate::{host, insights, liveness, memory, program_tree, replicas, summary};
-use tilescope_report::units::{NumberFormat, ProgramId};
+use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 
 type ReadTableResult = Result<DataTable, ReportError>;
@@ -224,15 +224,18 @@ fn figures(report: &Report) -> ReadTableResult {
 /// Adds every leaf of a JSON value with its path.
 fn flatten(path: String, value: &serde_json::Value, rows: &mut Vec<(String, TableCell)>) {
     use serde_json::Value;
-    let below =
-        |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     let leaf = match value {
         Value::Object(fields) => {
-            return fields.iter().for_each(|(name, value)| flatten(below(name), value, rows));
+            for (name, value) in fields {
+                flatten(path_below(&path, name), value, rows);
+            }
+            return;
         }
         Value::Array(values) => {
-            let numbered = values.iter().enumerate();
-            return numbered.for_each(|(at, value)| flatten(below(&at.to_string()), value, rows));
+            for (at, value) in values.iter().enumerate() {
+                flatten(path_below(&path, &at.to_string()), value, rows);
+            }
+            return;
         }
         Value::Null => TableCell::Missing,
         Value::String(text) => text.into(),
@@ -243,6 +246,11 @@ fn flatten(path: String, value: &serde_json::Value, rows: &mut Vec<(String, Tabl
         }
     };
     rows.push((path, leaf));
+}
+
+/// The dotted path of a field or an element of the value at `path`.
+fn path_below(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
 fn options(report: &Report) -> ReadTableResult {
@@ -339,10 +347,9 @@ fn costs_of(report: &Report, layer: OperationLayer) -> ReadTableResult {
 fn edges(report: &Report) -> ReadTableResult {
     let key = OpGraphKey { backward: true, update: true, open: None };
     let graph = graph(report, &key)?.unwrap_or_default();
-    let title = |node: usize| graph.nodes.get(node).map(|node| node.title.as_str());
     Ok(table! { &graph.edges, |edge|
-        text "Read" => title(edge.from);
-        text "By" => title(edge.to);
+        text "Read" => graph.nodes.get(edge.from).map(|node| node.title.as_str());
+        text "By" => graph.nodes.get(edge.to).map(|node| node.title.as_str());
     })
 }
 
@@ -357,12 +364,11 @@ fn executions(report: &Report) -> ReadTableResult {
     let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?.unwrap_or_default();
     let own = runs.steps.into_iter().map(|((ipu, id, kind), of)| (ipu, Some(id), kind, of));
     let rest = runs.unattributed.into_iter().map(|((ipu, kind), of)| (ipu, None, kind, of));
-    let name = |id: Option<ProgramId>| programs.get(id?).map(|program| program.name.as_str());
     Ok(table! { own.chain(rest), |(ipu, id, kind, of)|
         id "IPU" => ipu;
         id "Id" => id;
         text "Type" => kind.name();
-        text "Name" => name(id);
+        text "Name" => id.and_then(|id| programs.get(id)).map(|program| program.name.as_str());
         number "Executions" => of.steps;
         cycles "Cycles" => of.cycles;
         number "Bytes" => of.bytes;

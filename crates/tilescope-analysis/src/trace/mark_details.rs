@@ -2,15 +2,12 @@
 
 use super::mark_rows::{MarkRows, kind_of, singular};
 use super::micro_batch::stage_name;
-use super::run_share::Share;
 use super::step_details::StepDetailRow;
 use super::window_totals::WindowTotals;
 use super::{MarkBlock, MarkRowId};
 use crate::replica_classes::class_words;
 use tilescope_report::trace::Trace;
-use tilescope_report::units::{
-    CycleRange, Cycles, IpuId, ReplicaClassId, ReplicaIpu, grouped, percent,
-};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaClassId, ReplicaIpu, grouped, percent};
 use tilescope_report::{
     MarkFilter, MarkKind, Report, ReportError, StepActivity, TraceMark, TrainingPass,
 };
@@ -140,18 +137,20 @@ fn several(row: MarkRowId, block: &MarkBlock, about: &mut MarkRowsOfWords) {
     let lengths = format!("{} to {}, mean {mean}", block.shortest, block.longest);
     about.push("Cycles of each", lengths);
     let length = block.range.length();
-    let share = |cycles: Cycles| percent(cycles.as_f64() / length.max(Cycles(1)).as_f64());
-    let passes = block.passes.iter().filter(|(_, cycles)| !cycles.is_zero());
-    for (pass, cycles) in passes {
+    for (pass, cycles) in block.passes.iter().filter(|(_, cycles)| !cycles.is_zero()) {
         let name = match pass {
             TrainingPass::Forward => "Forward",
             TrainingPass::Backward => "Backward",
             TrainingPass::Update => "Update",
         };
-        about.push(name, share(cycles));
+        about.push(name, percent_of(cycles, length));
     }
     let between = length.saturating_sub(block.passes.total());
-    about.derived("Between them", share(between), BETWEEN);
+    about.derived("Between them", percent_of(between, length), BETWEEN);
+}
+
+fn percent_of(cycles: Cycles, whole: Cycles) -> String {
+    percent(cycles.as_f64() / whole.max(Cycles(1)).as_f64())
 }
 
 /// Compares a mark with the median of repeated marks.
@@ -229,27 +228,29 @@ fn over_ipus(
     about: &mut MarkRowsOfWords,
 ) -> Result<(), ReportError> {
     let mut waits = Vec::new();
-    let lanes = || trace.lanes().iter().filter(|info| info.sub_lane == 0);
-    for info in lanes() {
+    for info in trace.lanes().iter().filter(|info| info.sub_lane == 0) {
         let Some(lane) = trace.lane_of(info.ipu, 0) else { continue };
         waits.push((WindowTotals::read(lane, range)?.share(StepActivity::Sync), info.ipu));
     }
-    let words = |(share, ipu): &(Share<_>, IpuId)| format!("IPU {ipu}, {share} in syncs");
     let most = waits.iter().max_by_key(|(of, ipu)| (of.cycles(), std::cmp::Reverse(*ipu)));
     let least = waits.iter().min_by_key(|(of, ipu)| (of.cycles(), *ipu));
+    let (Some((most, most_ipu)), Some((least, least_ipu))) = (most, least) else { return Ok(()) };
+    let most = format!("IPU {most_ipu}, {most} in syncs");
     if waits.len() > 1 {
-        most.iter().for_each(|wait| about.derived("Waits most", words(wait), SYNC));
-        least.iter().for_each(|wait| about.derived("Waits least", words(wait), SYNC));
+        about.derived("Waits most", most, SYNC);
+        about.derived("Waits least", format!("IPU {least_ipu}, {least} in syncs"), SYNC);
     } else {
-        most.iter().for_each(|wait| about.derived("Waits", words(wait), SYNC));
+        about.derived("Waits", most, SYNC);
     }
     Ok(())
 }
 
 /// `compute 71.2 %, sync 20.0 %, idle 8.8 %`, the largest first.
 fn shares(of: &WindowTotals) -> String {
-    let named = |activity: StepActivity| (activity.name().replace('_', " "), of.share(activity));
-    let mut parts: Vec<(String, Share<_>)> = StepActivity::ALL.into_iter().map(named).collect();
+    let mut parts = Vec::new();
+    for activity in StepActivity::ALL {
+        parts.push((activity.name().replace('_', " "), of.share(activity)));
+    }
     parts.push(("idle".to_owned(), of.idle()));
     parts.retain(|(_, share)| share.value() > 0.0);
     parts.sort_by_key(|(_, share)| std::cmp::Reverse(share.cycles()));

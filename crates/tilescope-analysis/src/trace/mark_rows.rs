@@ -102,9 +102,12 @@ impl MarkRows {
         ipus: &[IpuId],
         part: CycleRange,
     ) -> Result<Self, ReportError> {
-        let reader = || MarkRowsReader::new(ipus, u64::MAX, Some(part), Arc::default());
         // The limit on the number of marks does not apply.
-        Ok(reader().read(report, ipus)?.unwrap_or_else(|| reader().finish()))
+        let reader = MarkRowsReader::new(ipus, u64::MAX, Some(part), Arc::default());
+        match reader.read(report, ipus)? {
+            Some(rows) => Ok(rows),
+            None => Ok(MarkRowsReader::new(ipus, u64::MAX, Some(part), Arc::default()).finish()),
+        }
     }
 
     /// A row; `None` if there are no such marks.
@@ -251,8 +254,11 @@ impl MarkRows {
     /// The marks of a block, one by one.
     fn singles(&self, block: &MarkBlock, marks: &[TraceMark]) -> Vec<MarkBlock> {
         let mut labels = self.labels();
-        let single = |(place, mark)| MarkBlock::single(mark, place, labels.id(mark));
-        (block.first..).zip(marks).map(single).collect()
+        let mut blocks = Vec::with_capacity(marks.len());
+        for (place, mark) in (block.first..).zip(marks) {
+            blocks.push(MarkBlock::single(mark, place, labels.id(mark)));
+        }
+        blocks
     }
 
     fn labels(&self) -> MutexGuard<'_, MarkLabels> {
@@ -330,21 +336,24 @@ pub(crate) fn kind_of(id: MarkRowId, block: &MarkBlock) -> MarkKind {
 }
 
 fn counted(id: MarkRowId, block: &MarkBlock) -> String {
-    let stages = block.count - block.updates;
-    let several = |count: u64, kind: MarkKind| {
-        let plural = if count == 1 { "" } else { "s" };
-        format!("{} {}{plural}", grouped(count), singular(kind))
-    };
-    match id {
-        MarkRowId::Common(kind) => several(block.count, kind),
-        MarkRowId::Ipu(_) if block.updates == 0 => several(stages, MarkKind::Stage),
-        MarkRowId::Ipu(_) if stages == 0 => several(block.updates, MarkKind::Update),
-        MarkRowId::Ipu(_) => format!(
-            "{}, {}",
-            several(stages, MarkKind::Stage),
-            several(block.updates, MarkKind::Update)
-        ),
+    if let MarkRowId::Common(kind) = id {
+        return counted_kind(block.count, kind);
     }
+    let stages = counted_kind(block.count - block.updates, MarkKind::Stage);
+    let updates = counted_kind(block.updates, MarkKind::Update);
+    if block.updates == 0 {
+        stages
+    } else if block.updates == block.count {
+        updates
+    } else {
+        format!("{stages}, {updates}")
+    }
+}
+
+/// A number of marks of one kind: `16 iterations`.
+fn counted_kind(count: u64, kind: MarkKind) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {}{plural}", grouped(count), singular(kind))
 }
 
 /// The name of a kind in the singular.
@@ -429,11 +438,12 @@ impl MarkRowsReader {
         class: ReplicaClassId,
         ipus: &[IpuId],
     ) -> Result<bool, ReportError> {
-        let row_of = |ipu: &IpuId| MarkRowId::Ipu(ReplicaIpu { class, ipu: *ipu });
-        if !ipus.iter().any(|ipu| self.is_long(row_of(ipu))) {
+        let mut short = ipus.to_vec();
+        short.retain(|ipu| !self.is_long(MarkRowId::Ipu(ReplicaIpu { class, ipu: *ipu })));
+        if short.len() == ipus.len() {
             return self.of_ipus(report, (class, None), ipus);
         }
-        for ipu in ipus.iter().filter(|ipu| !self.is_long(row_of(ipu))).collect::<Vec<_>>() {
+        for ipu in &short {
             if !self.of_ipus(report, (class, Some(*ipu)), &[*ipu])? {
                 return Ok(false);
             }
@@ -483,9 +493,10 @@ impl MarkRowsReader {
         (class, alone): (ReplicaClassId, Option<IpuId>),
         ipus: &[IpuId],
     ) -> Result<bool, ReportError> {
-        let read = |kind| MarkPages::new(report, (class, kind, alone), self.part).peekable();
-        let mut stages = read(MarkKind::Stage);
-        let mut updates = read(MarkKind::Update);
+        let stages = MarkPages::new(report, (class, MarkKind::Stage, alone), self.part);
+        let updates = MarkPages::new(report, (class, MarkKind::Update, alone), self.part);
+        let mut stages = stages.peekable();
+        let mut updates = updates.peekable();
         while let Some(mark) = earlier(&mut stages, &mut updates) {
             let mark = mark?;
             if !self.count() {
