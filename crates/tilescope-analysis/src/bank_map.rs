@@ -69,28 +69,28 @@ pub(crate) fn placed_on(
     variables: Vec<(VariableId, Variable)>,
     tile: TileId,
 ) -> Vec<PlacedVariable> {
-    let place = |(id, variable): (VariableId, Variable)| {
-        let part = *variable.tiles.get(tile).filter(|part| part.bytes > Bytes::ZERO)?;
-        Some(PlacedVariable {
+    let mut placed = Vec::new();
+    for (id, variable) in variables {
+        let Some(part) = variable.tiles.get(tile).copied() else { continue };
+        if part.bytes.is_zero() {
+            continue;
+        }
+        placed.push(PlacedVariable {
             id,
             name: variable.name,
             category: variable.category,
             addresses: part.offset..part.offset.saturating_add(part.bytes),
             lifetime: variable.lifetime,
             row: 0,
-        })
-    };
-    variables.into_iter().filter_map(place).collect()
+        });
+    }
+    placed
 }
 
 /// Gives each part the first row in which its addresses are free, always-live parts first, and
 /// returns the number of rows. O(n log n + n rows).
 fn put_in_rows(placed: &mut [PlacedVariable]) -> u32 {
-    placed.sort_by(|a, b| {
-        let key =
-            |part: &PlacedVariable| (part.lifetime.is_some(), part.addresses.start, part.id.0);
-        key(a).cmp(&key(b))
-    });
+    placed.sort_by_key(|part| (part.lifetime.is_some(), part.addresses.start, part.id.0));
     // End of each row. Parts come in order of their start addresses, except that the
     // not-always-live parts begin again at the first address.
     let mut ends: Vec<Bytes> = Vec::new();

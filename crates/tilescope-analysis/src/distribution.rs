@@ -195,12 +195,10 @@ impl ValueDistribution {
             sorted.sort_unstable();
             return histogram(&sorted);
         }
-        let bar = |(range, count): (std::ops::RangeInclusive<u64>, u64)| HistogramBar {
-            first: *range.start(),
-            last: *range.end(),
-            count,
-        };
-        let mut bars: Vec<HistogramBar> = self.buckets.iter().map(bar).collect();
+        let mut bars = Vec::new();
+        for (range, count) in self.buckets.iter() {
+            bars.push(HistogramBar { first: *range.start(), last: *range.end(), count });
+        }
         while bars.len() > MAX_BARS {
             let joined = bars.chunks(2).map(|pair| HistogramBar {
                 first: pair[0].first,

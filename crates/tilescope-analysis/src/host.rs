@@ -83,9 +83,8 @@ impl ReplicaWaitSummary {
 
 /// The replicas that hold up the others: those that wait least for others, if any wait at all.
 pub fn held_up(replicas: &[ReplicaWaitSummary]) -> Option<String> {
-    let waited = |of: &&ReplicaWaitSummary| of.others_cycles;
-    let slowest = replicas.iter().min_by_key(waited)?;
-    let most = replicas.iter().max_by_key(waited)?;
+    let slowest = replicas.iter().min_by_key(|of| of.others_cycles)?;
+    let most = replicas.iter().max_by_key(|of| of.others_cycles)?;
     if slowest.others_cycles == most.others_cycles {
         return None;
     }
@@ -158,8 +157,8 @@ pub fn host(report: &Report) -> Result<Option<HostSummary>, ReportError> {
 }
 
 fn of_report(host: &HostReport) -> HostSummary {
-    let real = |rate: &&HostRate| rate.source == HostDataSource::RealData;
-    let running = host.rates.iter().find(real).or(host.rates.last());
+    let real = host.rates.iter().find(|rate| rate.source == HostDataSource::RealData);
+    let running = real.or(host.rates.last());
     let whole: f64 = host.call.iter().map(|time| time.seconds).sum();
     let rates = host.rates.iter().map(|rate| HostRateSummary {
         source: rate.source.name(),

@@ -23,23 +23,17 @@ impl ImportedModelSummary {
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let ImportedModel { path, digest, opset, producer, nodes, folded, fused, ignored, unknown } =
             &self.model;
-        let sum = |counts: &BTreeMap<String, u64>| {
-            grouped(counts.values().fold(0, |sum: u64, count| sum.saturating_add(*count)))
-        };
-        let list = |counts: &BTreeMap<String, u64>| {
-            let words = counts.iter().map(|(name, count)| format!("{name} ({})", grouped(*count)));
-            words.collect::<Vec<_>>().join(", ")
-        };
-        let joined = if fused.is_empty() { "none".to_owned() } else { list(fused) };
+        let folded = folded.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        let joined = if fused.is_empty() { "none".to_owned() } else { listed(fused) };
         let mut rows = vec![
             ("File", path.clone()),
             ("Digest", digest.clone()),
             ("Opset", format!("{opset}, written by {producer}")),
-            ("Nodes", format!("{}, of which {} folded", grouped(*nodes), sum(folded))),
+            ("Nodes", format!("{}, of which {} folded", grouped(*nodes), grouped(folded))),
             ("Joined from several", joined),
         ];
         if !ignored.is_empty() {
-            rows.push(("Annotations without effect", list(ignored)));
+            rows.push(("Annotations without effect", listed(ignored)));
         }
         if let Some(share) = &self.unmodelled {
             let text = format!("{}; {} come from them", operator_list(unknown), share.words());
@@ -81,6 +75,12 @@ impl UnmodelledShare {
         }
         known.join(" and ")
     }
+}
+
+/// Names with their counts: `Identity (3), Dropout (2)`.
+fn listed(counts: &BTreeMap<String, u64>) -> String {
+    let words = counts.iter().map(|(name, count)| format!("{name} ({})", grouped(*count)));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Operators with the number of their nodes: `com.example.Custom@1 (2)`.

@@ -129,11 +129,12 @@ fn sums(lives: impl Iterator<Item = (Range<u32>, Bytes)>, steps: usize) -> Vec<B
         }
     }
     let mut live = Bytes::ZERO;
-    let step = |(born, gone): (&Bytes, &Bytes)| {
-        live = live.saturating_add(*born).saturating_sub(*gone);
-        live
-    };
-    born.iter().zip(&gone).map(step).take(steps).collect()
+    let mut sums = Vec::with_capacity(steps);
+    for step in 0..steps {
+        live = live.saturating_add(born[step]).saturating_sub(gone[step]);
+        sums.push(live);
+    }
+    sums
 }
 
 fn sum_over<T: Clone + PartialEq, Q: Quantity>(
@@ -141,10 +142,12 @@ fn sum_over<T: Clone + PartialEq, Q: Quantity>(
     tiles: TileRange,
     value: impl Fn(&T) -> Q,
 ) -> Q {
-    let inside = |(run, of): (TileRange, &T)| {
-        value(of).saturating_mul(run.intersection(tiles).count().into())
-    };
-    runs.iter().map(inside).fold(Q::ZERO, Q::saturating_add)
+    let mut sum = Q::ZERO;
+    for (run, of) in runs.iter() {
+        let count = run.intersection(tiles).count();
+        sum = sum.saturating_add(value(of).saturating_mul(count.into()));
+    }
+    sum
 }
 
 /// Bytes of a variable on some tiles.
@@ -321,12 +324,15 @@ pub fn cycles(
         let set = set.map(|id| report.compute_set(id)).transpose()?.flatten();
         columns.push(set.map_or_else(TileRuns::empty, |set| set.cycles));
     }
-    let row = |tile: TileId| TileCycles {
-        tile,
-        cycles: columns.iter().map(|cycles| cycles.get(tile).copied()).collect(),
-    };
-    let rows = tiles.iter().map(row);
-    Ok(rows.filter(|row| row.cycles.iter().any(Option::is_some)).collect())
+    let mut rows = Vec::new();
+    for tile in tiles.iter() {
+        let cycles: Vec<Option<Cycles>> =
+            columns.iter().map(|cycles| cycles.get(tile).copied()).collect();
+        if cycles.iter().any(Option::is_some) {
+            rows.push(TileCycles { tile, cycles });
+        }
+    }
+    Ok(rows)
 }
 
 /// The path of programs from a root down to `program`, starting with the root; the first path

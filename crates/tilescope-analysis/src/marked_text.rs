@@ -4,8 +4,7 @@ use std::ops::Range;
 
 /// The problem, then the text, then marks below the characters `at`, counted from 0.
 pub fn marked(problem: &str, text: &str, at: &Range<usize>) -> String {
-    let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
-    let letters: String = text.chars().map(plain).collect();
+    let letters = text.replace(char::is_control, " ");
     let marks = "^".repeat(at.len().max(1));
     format!("{problem}\n  {letters}\n  {:1$}{marks}", "", at.start)
 }
@@ -26,12 +25,14 @@ impl WordReader {
     /// Skips spaces and reads the characters that satisfy `belongs`, with their positions; empty if
     /// the next character does not.
     pub fn word(&mut self, belongs: impl Fn(char) -> bool) -> (String, Range<usize>) {
-        let rest = |at: usize| self.letters.get(at..).unwrap_or_default().iter();
-        self.at += rest(self.at).take_while(|letter| letter.is_whitespace()).count();
-        let length = rest(self.at).take_while(|letter| belongs(**letter)).count();
-        let word = rest(self.at).take(length).collect();
+        while self.letters.get(self.at).is_some_and(|letter| letter.is_whitespace()) {
+            self.at += 1;
+        }
         let start = self.at;
-        self.at += length;
+        while self.letters.get(self.at).is_some_and(|letter| belongs(*letter)) {
+            self.at += 1;
+        }
+        let word = self.letters.get(start..self.at).unwrap_or_default().iter().collect();
         (word, start..self.at)
     }
 

@@ -207,22 +207,20 @@ fn pass_place(pass: Option<TrainingPass>) -> usize {
 /// Assigns rows and positions to nodes: a band for each IPU, with a downward lane for the forward
 /// pass, an upward one for the backward pass, and one for the weight updates.
 fn put_in_place(graph: &mut OpGraph) {
-    let key = |node: &OpGraphNode| (node.ipu, pass_place(node.pass));
-    let mut kinds: Vec<(Option<IpuId>, usize)> = graph.nodes.iter().map(key).collect();
+    let keys: Vec<(Option<IpuId>, usize)> =
+        graph.nodes.iter().map(|node| (node.ipu, pass_place(node.pass))).collect();
+    let mut kinds = keys.clone();
     kinds.sort_unstable();
     kinds.dedup();
     let mut ipus: Vec<Option<IpuId>> = kinds.iter().map(|(ipu, _)| *ipu).collect();
     ipus.dedup();
-    let place = |ipu: &Option<IpuId>| ipus.binary_search(ipu).unwrap_or_default();
-    let lanes: Vec<LayoutLane> = kinds
-        .iter()
-        .map(|(ipu, pass)| LayoutLane { band: place(ipu), goes_up: *pass == 1 })
-        .collect();
-    let lane_of: Vec<usize> = graph
-        .nodes
-        .iter()
-        .map(|node| kinds.binary_search(&key(node)).unwrap_or_default())
-        .collect();
+    let mut lanes = Vec::new();
+    for (ipu, pass) in &kinds {
+        let band = ipus.binary_search(ipu).unwrap_or_default();
+        lanes.push(LayoutLane { band, goes_up: *pass == 1 });
+    }
+    let lane_of: Vec<usize> =
+        keys.iter().map(|key| kinds.binary_search(key).unwrap_or_default()).collect();
     let edges: Vec<(usize, usize)> = graph.edges.iter().map(|edge| (edge.from, edge.to)).collect();
     let layout = lay_out(&LayoutInput { lanes: &lanes, lane_of: &lane_of, edges: &edges });
     let places = BandPlaces::new(&layout);

@@ -127,9 +127,9 @@ pub struct ScheduleCells {
 impl ScheduleCells {
     /// The turns of a stage in a column.
     pub fn turns_in(&self, stage: usize, column: usize) -> &[ScheduleTurn] {
-        let key = |turn: &ScheduleTurn| (turn.stage, turn.column);
-        let from = self.turns.partition_point(|turn| key(turn) < (stage, column));
-        let to = self.turns.partition_point(|turn| key(turn) <= (stage, column));
+        let at = (stage, column);
+        let from = self.turns.partition_point(|turn| (turn.stage, turn.column) < at);
+        let to = self.turns.partition_point(|turn| (turn.stage, turn.column) <= at);
         &self.turns[from..to]
     }
 
@@ -160,12 +160,12 @@ pub fn pipeline_schedule(
     // Without marks of iterations, the whole run is one.
     let range = iteration.as_ref().map(|mark| mark.cycles);
     let number = iteration.as_ref().map_or(0, |mark| mark.index);
-    let own = |mark: &TraceMark| match &iteration {
+    let belongs = |mark: &TraceMark| match &iteration {
         Some(iteration) => iteration.steps.contains(&mark.steps.start),
         None => true,
     };
     let mut slots = marks(report, MarkKind::Slot, range, MOST_SLOTS + 1)?;
-    slots.retain(own);
+    slots.retain(belongs);
     if slots.is_empty() {
         return Ok(Err(NoSchedule::NoSlots));
     }
@@ -176,15 +176,17 @@ pub fn pipeline_schedule(
         slots.into_iter().map(|mark| column(ScheduleColumnKind::Slot, mark)).collect();
     let last = columns.last().map_or(StepId(0), |column| column.steps.end);
     let updates = marks(report, MarkKind::Update, range, MOST_FIRST_TURNS)?.into_iter();
-    let behind = updates.filter(|mark| own(mark) && mark.steps.start >= last);
+    let behind = updates.filter(|mark| belongs(mark) && mark.steps.start >= last);
     if let Some(update) = behind.reduce(union) {
         columns.push(column(ScheduleColumnKind::Update, TraceMark { index: number, ..update }));
     }
     let mut phases = Vec::new();
-    for mark in marks(report, MarkKind::Phase, range, usize::MAX)?.into_iter().filter(own) {
-        let before = |step: StepId| columns.partition_point(|column| column.steps.start < step);
-        let own = before(mark.steps.start)..before(mark.steps.end);
-        phases.push(SchedulePhase { label: mark.label, columns: own });
+    for mark in marks(report, MarkKind::Phase, range, usize::MAX)? {
+        if belongs(&mark) {
+            let first = columns.partition_point(|column| column.steps.start < mark.steps.start);
+            let end = columns.partition_point(|column| column.steps.start < mark.steps.end);
+            phases.push(SchedulePhase { label: mark.label, columns: first..end });
+        }
     }
     let whole = columns.iter().map(|column| column.range).reduce(CycleRange::union);
     let range = range.or(whole).unwrap_or_default();
@@ -260,8 +262,8 @@ fn turn(
     // Skips marks between two slots, or after the last one.
     columns.get(column).filter(|column| mark.steps.start < column.steps.end)?;
     let name = stage_name(&mark.label, Some(pass));
-    let is_own = |stage: &ScheduleStage| Some(stage.ipu) == mark.ipu && stage.name == name;
-    let stage = schedule.stages.iter().position(is_own)?;
+    let mut stages = schedule.stages.iter();
+    let stage = stages.position(|stage| Some(stage.ipu) == mark.ipu && stage.name == name)?;
     Some(ScheduleTurn { stage, column, pass, number: mark.index, range: mark.cycles })
 }
 

@@ -3,13 +3,10 @@
 /// A program's name without the number of its compute set or copy. Compilers number these
 /// consecutively, so one more of them changes the names of all that follow.
 pub(crate) fn without_counter_prefix(name: &str) -> &str {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let counted = |front: &str| {
-        let number = front.strip_prefix("cs").or_else(|| front.strip_prefix("copy"));
-        number.is_some_and(digits)
-    };
-    match name.split_once('_') {
-        Some((front, rest)) if counted(front) => rest,
+    let Some((front, rest)) = name.split_once('_') else { return name };
+    let number = front.strip_prefix("cs").or_else(|| front.strip_prefix("copy"));
+    match number {
+        Some(digits) if !digits.is_empty() && digits.bytes().all(|at| at.is_ascii_digit()) => rest,
         _ => name,
     }
 }

@@ -38,13 +38,17 @@ pub fn replica_links(report: &Report) -> Result<Vec<ReplicaLinkTotals>, ReportEr
     for ((ipu, program, _), run) in program_runs(&trace)?.steps {
         *sent.entry((program, ipu)).or_default() += run.bytes;
     }
-    let of = |replica| ReplicaLinkTotals { replica, ..ReplicaLinkTotals::default() };
-    let mut all: Vec<ReplicaLinkTotals> = (0..target.replicas).map(of).collect();
+    let mut all = Vec::new();
+    for replica in 0..target.replicas {
+        all.push(ReplicaLinkTotals { replica, ..ReplicaLinkTotals::default() });
+    }
     for ring in &rings {
         let mut by_ipu: BTreeMap<IpuId, Bytes> = BTreeMap::new();
         for program in &ring.programs {
             let own = sent.range((*program, IpuId(0))..=(*program, IpuId(u32::MAX)));
-            own.for_each(|((_, ipu), bytes)| *by_ipu.entry(*ipu).or_default() += *bytes);
+            for ((_, ipu), bytes) in own {
+                *by_ipu.entry(*ipu).or_default() += *bytes;
+            }
         }
         add_ring(ring, &target, &by_ipu, &mut all);
     }
@@ -120,12 +124,17 @@ pub fn passed_on_words(
     bytes: impl Fn(u64) -> String,
 ) -> Option<String> {
     let most = links.iter().map(|of| of.passed_on).max().filter(|most| !most.is_zero())?;
-    let numbers = |passes: bool| {
-        let wanted = links.iter().filter(|of| of.passed_on.is_zero() != passes);
-        replica_numbers(&wanted.map(|of| of.replica).collect::<Vec<u32>>())
-    };
-    let ends = numbers(false);
-    let others = numbers(true);
+    let mut ends = Vec::new();
+    let mut others = Vec::new();
+    for of in links {
+        if of.passed_on.is_zero() {
+            ends.push(of.replica);
+        } else {
+            others.push(of.replica);
+        }
+    }
+    let ends = replica_numbers(&ends);
+    let others = replica_numbers(&others);
     let sent = links.first().map_or(Bytes::ZERO, |of| of.sent);
     Some(format!(
         "Each replica sends and receives {}; nothing passes through the ends ({ends}), through each \

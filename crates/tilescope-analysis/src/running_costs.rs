@@ -135,19 +135,21 @@ impl MachineRate {
         if of_kind.iter().any(|cost| cost.currency != *currency) {
             return None;
         }
-        let part = |cost: &&RunningCost| RunningCostPart {
-            part: cost.part.clone(),
-            count: cost.count,
-            each: cost.each,
-            basis: cost.basis.name(),
-            source: cost.source.clone(),
-        };
-        Some(Self {
-            rate: of_kind.iter().map(|cost| cost.count as f64 * cost.each).sum(),
-            currency: currency.clone(),
-            assumed: of_kind.iter().any(|cost| cost.basis == RunningCostBasis::Assumed),
-            parts: of_kind.iter().map(part).collect(),
-        })
+        let mut rate = 0.0;
+        let mut assumed = false;
+        let mut parts = Vec::new();
+        for cost in &of_kind {
+            rate += cost.count as f64 * cost.each;
+            assumed |= cost.basis == RunningCostBasis::Assumed;
+            parts.push(RunningCostPart {
+                part: cost.part.clone(),
+                count: cost.count,
+                each: cost.each,
+                basis: cost.basis.name(),
+                source: cost.source.clone(),
+            });
+        }
+        Some(Self { rate, currency: currency.clone(), assumed, parts })
     }
 }
 
@@ -223,9 +225,10 @@ fn unknown(name: &'static str, what: &str, key: &str) -> RunningCostRow {
 
 /// The parts of a sum: `1 x IPU-M2000 of 1,100.00 W (published: …)`.
 fn sources(parts: &[RunningCostPart], unit: &str) -> String {
-    let part = |of: &RunningCostPart| {
-        let RunningCostPart { part, count, each, basis, source } = of;
-        format!("{count} x {part} of {} {unit} ({basis}: {source})", grouped_real(*each))
-    };
-    parts.iter().map(part).collect::<Vec<_>>().join("; ")
+    let mut words = Vec::new();
+    for RunningCostPart { part, count, each, basis, source } in parts {
+        let each = grouped_real(*each);
+        words.push(format!("{count} x {part} of {each} {unit} ({basis}: {source})"));
+    }
+    words.join("; ")
 }

@@ -12,8 +12,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, IpuId, exact_bytes};
 use tilescope_report::{
-    BatchingConfig, GraphCounts, MachineChange, MemoryCategory, MemoryRegion, Report, ReportError,
-    ReportPart, StepActivity, Target, TargetKind, TileMemory,
+    GraphCounts, MachineChange, MemoryCategory, MemoryRegion, Report, ReportError, ReportPart,
+    StepActivity, Target, TargetKind, TileMemory,
 };
 
 /// All figures of a summary.
@@ -142,9 +142,10 @@ pub struct MemorySummary {
 impl MemorySummary {
     /// Names and texts of the answer to whether the program fits, in the order of the views.
     pub fn rows_of_fit(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let bytes = |bytes: f64| exact_bytes(Bytes::from_f64(bytes.round()).0);
-        let band =
-            self.fullest_tile.map(|tile| ("Fullest tile, expected", tile.words_with(bytes, "")));
+        let band = self.fullest_tile.map(|tile| {
+            let words = tile.words_with(|bytes| exact_bytes(Bytes::from_f64(bytes.round()).0), "");
+            ("Fullest tile, expected", words)
+        });
         band.into_iter().chain([("Fits in memory", self.fit.words().to_owned())])
     }
 }
@@ -252,10 +253,12 @@ pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
         Some(run) => confidence(report, (run.total_cycles, run.seconds), run.samples_per_second)?,
         None => None,
     };
+    let memory =
+        if report.has(ReportPart::TileMemory) { Some(memory(report, &target)?) } else { None };
     Ok(ReportSummary {
         target: target_summary(&target),
         graph: graph_summary(report.graph()?),
-        memory: report.has(ReportPart::TileMemory).then(|| memory(report, &target)).transpose()?,
+        memory,
         execution,
         limits: limits(report)?.run.as_ref().map(|run| run.summary()),
         host: host::host(report)?,
@@ -267,16 +270,10 @@ pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
 }
 
 fn target_summary(target: &Target) -> TargetSummary {
-    let change = |change: &MachineChange| MachineChangeSummary {
-        key: change.key.clone(),
-        unit: change.unit.name(),
-        inherited: change.inherited,
-        value: change.value,
-    };
     TargetSummary {
         machine: Some(target.machine_name()).filter(|name| !name.is_empty()),
-        machine_changes: target.machine_changes().map(change).collect(),
-        calibration: target.calibration().map(change).collect(),
+        machine_changes: target.machine_changes().map(machine_change).collect(),
+        calibration: target.calibration().map(machine_change).collect(),
         kind: match target.kind {
             TargetKind::Ipu => "ipu",
             TargetKind::IpuModel => "ipu_model",
@@ -292,40 +289,52 @@ fn target_summary(target: &Target) -> TargetSummary {
     }
 }
 
-fn graph_summary(graph: GraphCounts) -> GraphSummary {
-    // Every compiled program has some of each.
-    let recorded = |count: u64| if count > 0 { Some(count) } else { None };
-    GraphSummary {
-        compute_sets: recorded(graph.compute_sets),
-        vertices: recorded(graph.vertices),
-        edges: recorded(graph.edges),
-        variables: recorded(graph.variables),
+fn machine_change(change: &MachineChange) -> MachineChangeSummary {
+    MachineChangeSummary {
+        key: change.key.clone(),
+        unit: change.unit.name(),
+        inherited: change.inherited,
+        value: change.value,
     }
+}
+
+fn graph_summary(graph: GraphCounts) -> GraphSummary {
+    GraphSummary {
+        compute_sets: if_recorded(graph.compute_sets),
+        vertices: if_recorded(graph.vertices),
+        edges: if_recorded(graph.edges),
+        variables: if_recorded(graph.variables),
+    }
+}
+
+/// A count of the graph; `None` if it is 0, as every compiled program has some of each.
+fn if_recorded(count: u64) -> Option<u64> {
+    if count > 0 { Some(count) } else { None }
 }
 
 fn memory(report: &Report, target: &Target) -> Result<MemorySummary, ReportError> {
     let tiles = report.tile_memory()?;
-    let sum = |bytes: fn(&TileMemory) -> Bytes| -> Bytes {
+    let sum_up = |bytes: fn(&TileMemory) -> Bytes| -> Bytes {
         tiles.iter().map(|(range, tile)| bytes(tile) * u64::from(range.count())).sum()
     };
     let categories = report.tile_categories()?;
     let used = MemoryUse::new(&report.program_errors()?, &tiles, &categories);
     let by_region = BTreeMap::from([
-        (MemoryRegion::NonInterleaved.name(), sum(|tile| tile.non_interleaved)),
-        (MemoryRegion::Interleaved.name(), sum(|tile| tile.interleaved)),
-        (MemoryRegion::Overflowed.name(), sum(|tile| tile.overflowed)),
+        (MemoryRegion::NonInterleaved.name(), sum_up(|tile| tile.non_interleaved)),
+        (MemoryRegion::Interleaved.name(), sum_up(|tile| tile.interleaved)),
+        (MemoryRegion::Overflowed.name(), sum_up(|tile| tile.overflowed)),
     ]);
     let by_category = bytes_by_category(report)?.into_iter();
     let live = report.liveness()?;
     Ok(MemorySummary {
-        total_excluding_gaps: sum(TileMemory::excluding_gaps),
-        total_including_gaps: sum(needed),
+        total_excluding_gaps: sum_up(TileMemory::excluding_gaps),
+        total_including_gaps: sum_up(needed),
         max_tile_including_gaps: used.fullest,
         by_region,
         by_category: by_category.map(|(category, bytes)| (category.name(), bytes)).collect(),
-        always_live: sum(|tile| tile.always_live),
+        always_live: sum_up(|tile| tile.always_live),
         peak_not_always_live: live.iter().map(|step| step.bytes).max().unwrap_or(Bytes::ZERO),
-        sum_of_tile_peaks: sum(|tile| tile.peak_not_always_live),
+        sum_of_tile_peaks: sum_up(|tile| tile.peak_not_always_live),
         out_of_memory_tiles: used.over,
         fit: used.fit(target.bytes_per_tile),
         fullest_tile: used.expected,
@@ -389,13 +398,12 @@ pub struct RunWork {
 /// Parts of the file that cannot be read.
 pub fn run_work(report: &Report) -> Result<RunWork, ReportError> {
     let runs = report.runs()?.len().max(1) as u64;
-    let batching = report.batching()?;
-    let count = |per_call: fn(&BatchingConfig) -> u64| {
-        batching.as_ref().map(|batching| per_call(batching).saturating_mul(runs))
+    let Some(batching) = report.batching()? else {
+        return Ok(RunWork { runs, updates: None, samples: None });
     };
     Ok(RunWork {
         runs,
-        updates: count(|batching| batching.device_iterations),
-        samples: count(BatchingConfig::samples_per_call),
+        updates: Some(batching.device_iterations.saturating_mul(runs)),
+        samples: Some(batching.samples_per_call().saturating_mul(runs)),
     })
 }

@@ -47,14 +47,10 @@ impl SampleGrouping {
 
     /// The key of a sample.
     fn key(&self, label: &SampleLabel, sample: &TileSample) -> SampleKey {
-        let text = |text: &str| match text {
-            "" => SampleKey::None,
-            text => SampleKey::Text(text.to_owned()),
-        };
         match self {
-            Self::Kind => text(label.kind.name()),
-            Self::Kernel => text(&label.kernel),
-            Self::Operation => text(&label.operation),
+            Self::Kind => SampleKey::of_text(label.kind.name()),
+            Self::Kernel => SampleKey::of_text(&label.kernel),
+            Self::Operation => SampleKey::of_text(&label.operation),
             Self::Phase => SampleKey::Number(sample.phase),
             Self::Epoch => SampleKey::Number(sample.epoch),
             Self::Tile => SampleKey::Tile(sample.tile),
@@ -76,6 +72,10 @@ pub enum SampleKey {
 }
 
 impl SampleKey {
+    fn of_text(text: &str) -> Self {
+        if text.is_empty() { Self::None } else { Self::Text(text.to_owned()) }
+    }
+
     /// The value as a filter writes it; empty for `None`.
     pub fn text(&self) -> String {
         match self {

@@ -176,19 +176,25 @@ impl MeasuredBesideSimulated {
     ) -> Result<Vec<f64>, ReportError> {
         let steps = program_steps(other)?;
         let pairs = ProgramPairs::new(&*simulated.programs()?, &*other.programs()?);
-        let cycles = |program: &AlignedProgram| {
+        let mut cycles = Vec::new();
+        for program in &self.programs {
             let partner = pairs.to_target(program.simulated_program);
             let sum = partner.and_then(|id| steps.get(&(id, program.kind)));
-            sum.map_or(program.simulated, |sum| sum.mean() * program.steps as f64)
-        };
-        Ok(self.programs.iter().map(cycles).collect())
+            cycles.push(match sum {
+                Some(sum) => sum.mean() * program.steps as f64,
+                None => program.simulated,
+            });
+        }
+        Ok(cycles)
     }
 
     /// The operations, the one with the largest residual first.
     pub fn by_residual(&self) -> Vec<&OperationResidual> {
         let mut all: Vec<&OperationResidual> = self.operations.iter().collect();
-        let size = |of: &OperationResidual| of.residual().abs();
-        all.sort_by(|a, b| size(b).total_cmp(&size(a)).then_with(|| a.name.cmp(&b.name)));
+        all.sort_by(|a, b| {
+            let by_size = b.residual().abs().total_cmp(&a.residual().abs());
+            by_size.then_with(|| a.name.cmp(&b.name))
+        });
         all
     }
 }
@@ -216,13 +222,19 @@ impl OperationNames {
     /// The operation of a program: its name in the simulation, or else in the measurement, or else
     /// the program's own name.
     fn name(&self, measured: &ProgramNode, simulated: Option<&ProgramNode>) -> String {
-        let of = |program: Option<&ProgramNode>, known: &[ModelOperation]| {
-            Some(known.get(program?.operation?.index())?.name.clone())
-        };
-        of(simulated, &self.simulated)
-            .or_else(|| of(Some(measured), &self.measured))
-            .unwrap_or_else(|| program_title(measured))
+        let in_simulation = simulated.and_then(|program| operation_of(program, &self.simulated));
+        match in_simulation.or_else(|| operation_of(measured, &self.measured)) {
+            Some(operation) => operation.name.clone(),
+            None => program_title(measured),
+        }
     }
+}
+
+fn operation_of<'a>(
+    program: &ProgramNode,
+    operations: &'a [ModelOperation],
+) -> Option<&'a ModelOperation> {
+    operations.get(program.operation?.index())
 }
 
 /// The title of a program without an operation: all parts of a copy share one name.

@@ -52,8 +52,9 @@ pub struct Prediction {
 impl Prediction {
     /// Cycles of all operations over all IPUs, measured and predicted.
     pub fn totals(&self) -> (f64, f64) {
-        let sum = |value: fn(&OperationPrediction) -> f64| self.operations.iter().map(value).sum();
-        (sum(|of| of.measured), sum(|of| of.predicted))
+        let measured = self.operations.iter().map(|of| of.measured).sum();
+        let predicted = self.operations.iter().map(|of| of.predicted).sum();
+        (measured, predicted)
     }
 
     /// Predicted cycles with a given basis.
@@ -130,8 +131,11 @@ pub fn predict(
             });
         }
     }
-    let change = |of: &OperationPrediction| (of.predicted - of.measured).abs();
-    operations.sort_by(|a, b| change(b).total_cmp(&change(a)).then_with(|| a.name.cmp(&b.name)));
+    operations.sort_by(|a, b| {
+        let by_change =
+            (b.predicted - b.measured).abs().total_cmp(&(a.predicted - a.measured).abs());
+        by_change.then_with(|| a.name.cmp(&b.name))
+    });
     Ok(Prediction { operations })
 }
 

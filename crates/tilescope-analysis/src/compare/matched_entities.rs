@@ -47,24 +47,27 @@ impl MatchedEntities {
     /// # Errors
     /// Parts of the files that cannot be read.
     pub(crate) fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
-        let operations = |report: &Report| -> Result<Vec<_>, ReportError> {
-            let all = report.operations()?;
-            let named = all.iter().enumerate().map(|(at, operation)| {
+        let read_operations = |report: &Report| -> Result<Vec<_>, ReportError> {
+            let mut found = Vec::new();
+            for (at, operation) in report.operations()?.iter().enumerate() {
                 let key = (operation.name.clone(), operation.kind.clone(), operation.pass);
-                (key, OperationId(at as u32))
-            });
-            Ok(named.collect())
+                found.push((key, OperationId(at as u32)));
+            }
+            Ok(found)
         };
-        let variables = |report: &Report| -> Result<Vec<_>, ReportError> {
+        let read_variables = |report: &Report| -> Result<Vec<_>, ReportError> {
             let all = report.variables(&unlimited_variable_filter())?.into_iter();
             Ok(all.map(|(id, variable)| ((variable.name, variable.category), id)).collect())
         };
         Ok(Self {
             operations: BidirectionalMap::new(pair_by_key(
-                operations(source)?,
-                operations(target)?,
+                read_operations(source)?,
+                read_operations(target)?,
             )),
-            variables: BidirectionalMap::new(pair_by_key(variables(source)?, variables(target)?)),
+            variables: BidirectionalMap::new(pair_by_key(
+                read_variables(source)?,
+                read_variables(target)?,
+            )),
         })
     }
 

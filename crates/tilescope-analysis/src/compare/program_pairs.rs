@@ -183,28 +183,35 @@ fn numbered<K: Ord + Copy>(a: Vec<K>, b: Vec<K>) -> (Vec<u32>, Vec<u32>) {
 fn paired(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     let mut pairs: Vec<(usize, usize)> =
         align(a, b).into_iter().map(|(a, b)| (a as usize, b as usize)).collect();
-    let leftover = |kinds: &[u32], matched: &mut dyn Iterator<Item = usize>| {
-        let mut rest: BTreeMap<(u32, u32), Vec<usize>> = BTreeMap::new();
-        let mut found = vec![false; kinds.len()];
-        matched.for_each(|at| found[at] = true);
-        let mut passed: BTreeMap<u32, u32> = BTreeMap::new();
-        for (at, kind) in kinds.iter().enumerate() {
-            let passed = passed.entry(*kind).or_default();
-            if found[at] {
-                *passed += 1;
-            } else {
-                rest.entry((*kind, *passed)).or_default().push(at);
-            }
-        }
-        rest
-    };
-    let rest_a = leftover(a, &mut pairs.iter().map(|pair| pair.0));
-    let rest_b = leftover(b, &mut pairs.iter().map(|pair| pair.1));
+    let rest_a = leftover(a, pairs.iter().map(|pair| pair.0));
+    let rest_b = leftover(b, pairs.iter().map(|pair| pair.1));
     for (kind, in_a) in rest_a {
         let in_b = rest_b.get(&kind).map_or(&[][..], Vec::as_slice);
         pairs.extend(in_a.into_iter().zip(in_b.iter().copied()));
     }
     pairs
+}
+
+/// Places without a partner, by kind and number of matched places of the same kind before them.
+fn leftover(
+    kinds: &[u32],
+    matched: impl Iterator<Item = usize>,
+) -> BTreeMap<(u32, u32), Vec<usize>> {
+    let mut is_matched = vec![false; kinds.len()];
+    for at in matched {
+        is_matched[at] = true;
+    }
+    let mut rest: BTreeMap<(u32, u32), Vec<usize>> = BTreeMap::new();
+    let mut passed: BTreeMap<u32, u32> = BTreeMap::new();
+    for (at, kind) in kinds.iter().enumerate() {
+        let passed = passed.entry(*kind).or_default();
+        if is_matched[at] {
+            *passed += 1;
+        } else {
+            rest.entry((*kind, *passed)).or_default().push(at);
+        }
+    }
+    rest
 }
 
 #[cfg(test)]

@@ -231,16 +231,18 @@ impl<'a> RowSums<'a> {
         };
         let operation = node.and_then(|node| node.operation);
         let program = of.program.filter(|_| operation.is_none());
-        let key = |kind| PathRowKey { lane: of.lane, kind, operation, program };
         let working = of.cycles - waiting;
         let parts =
             [(PathKind::HostWait, waiting), (PathKind::of_activity(of.activity()), working)];
         for (kind, cycles) in parts.into_iter().filter(|(_, cycles)| !cycles.is_zero()) {
-            let sum = self.sums.entry(key(kind)).or_default();
+            let key = PathRowKey { lane: of.lane, kind, operation, program };
+            let sum = self.sums.entry(key).or_default();
             sum.steps += of.steps;
             sum.cycles = sum.cycles.saturating_add(cycles);
             if cycles > sum.most {
-                (sum.program, sum.most, sum.position) = (of.program, cycles, of.position);
+                sum.program = of.program;
+                sum.most = cycles;
+                sum.position = of.position;
             }
         }
         *self.lanes.entry(of.lane).or_default() += of.cycles;
@@ -282,7 +284,8 @@ impl<'a> RowSums<'a> {
         let operations = self.report.operations()?;
         let classes = self.report.replica_classes()?;
         let all = cycles.as_f64().max(1.0);
-        let row = |(key, sum): (PathRowKey, RowSum)| {
+        let mut rows = Vec::new();
+        for (key, sum) in self.sums {
             let RowSum { steps, cycles, program, position, .. } = sum;
             let lane = path.lane_infos().get(key.lane);
             let at = lane.map(|of| ReplicaIpu { class: of.class, ipu: of.ipu }).unwrap_or_default();
@@ -290,7 +293,7 @@ impl<'a> RowSums<'a> {
             let operation = key.operation.and_then(|id| operations.get(id.index()));
             let node = key.program.and_then(|id| self.programs.get(id));
             let name = operation.map(|of| &of.name).or(node.map(|node| &node.name));
-            PathRow {
+            rows.push(PathRow {
                 kind: key.kind,
                 longest: (key.lane, position),
                 ipu: at,
@@ -304,9 +307,8 @@ impl<'a> RowSums<'a> {
                 steps,
                 cycles,
                 share: cycles.as_f64() / all,
-            }
-        };
-        let mut rows: Vec<PathRow> = self.sums.into_iter().map(row).collect();
+            });
+        }
         rows.sort_by_key(|row| Reverse(row.cycles));
         Ok(PathTotals { cycles, rows })
     }

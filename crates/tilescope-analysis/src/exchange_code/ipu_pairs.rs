@@ -67,8 +67,11 @@ pub fn ipu_pairs(report: &Report) -> Result<Vec<IpuPair>, ReportError> {
             add(from, None, executions, bytes - named);
         }
     }
-    let pair = |((from, _, to), (executions, bytes))| IpuPair { from, to, executions, bytes };
-    Ok(pairs.into_iter().map(pair).collect())
+    let mut rows = Vec::new();
+    for ((from, _, to), (executions, bytes)) in pairs {
+        rows.push(IpuPair { from, to, executions, bytes });
+    }
+    Ok(rows)
 }
 
 #[cfg(test)]

@@ -177,10 +177,9 @@ impl ExchangeMatrixBuilder {
     /// Adds a flow whose data arrives in the order it was sent. Both ends are scaled to the bytes
     /// of the flow: a tile may send the same bytes along several routes.
     fn staircase(&mut self, flow: &ExchangeFlow) {
-        let scale =
-            |values: &TileRuns<Bytes>| flow.bytes.as_f64() / values.total().as_f64().max(1.0);
-        let send = scale(&flow.sent);
-        let receive = scale(&flow.received);
+        let bytes = flow.bytes.as_f64();
+        let send = bytes / flow.sent.total().as_f64().max(1.0);
+        let receive = bytes / flow.received.total().as_f64().max(1.0);
         let mut senders = tiles(&flow.sent).map(|(tile, bytes)| (tile, bytes * send));
         let mut receivers = tiles(&flow.received).map(|(tile, bytes)| (tile, bytes * receive));
         let mut from = senders.next();

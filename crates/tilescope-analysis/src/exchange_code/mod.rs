@@ -18,7 +18,7 @@ use super::tile_curves::{
     TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit, spread,
 };
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::{Bytes, OperationId, ProgramId, TileId, TileRange};
+use tilescope_report::units::{Bytes, OperationId, ProgramId, TileId};
 use tilescope_report::{
     CategoryBytes, MemoryCategory, ProgramKind, Report, ReportError, TileTraffic,
 };
@@ -96,15 +96,14 @@ pub fn curves(
     let (layers, unit) = match measure {
         ExchangeMeasure::Code => {
             let parts = report.tile_categories()?;
-            let of = |link: ExchangeLink| {
-                let category = link.category();
-                let sum = |parts: &Vec<CategoryBytes>| code_of(parts, category);
-                TileCurve {
+            let mut layers = Vec::new();
+            for category in ExchangeLink::ALL.map(ExchangeLink::category) {
+                layers.push(TileCurve {
                     layer: TileCurveLayer::Category(category),
-                    values: spread(&parts, tiles, sum),
-                }
-            };
-            (ExchangeLink::ALL.map(of).to_vec(), TileCurveUnit::Bytes)
+                    values: spread(&parts, tiles, |parts| code_of(parts, category)),
+                });
+            }
+            (layers, TileCurveUnit::Bytes)
         }
         ExchangeMeasure::Traffic => {
             let layers = [
@@ -155,11 +154,12 @@ fn traffic(
     layers: [(TileCurveLayer, TileTrafficCounter); 2],
 ) -> Result<Vec<TileCurve>, ReportError> {
     let tiles = report.traffic_by_tile()?;
-    let curve = |(layer, field): (TileCurveLayer, TileTrafficCounter)| {
-        let values = tiles.iter().map(|tile| field.value_in(tile)).collect();
-        TileCurve { layer, values }
-    };
-    Ok(layers.map(curve).to_vec())
+    let mut curves = Vec::new();
+    for (layer, counter) in layers {
+        let values = tiles.iter().map(|tile| counter.value_in(tile)).collect();
+        curves.push(TileCurve { layer, values });
+    }
+    Ok(curves)
 }
 
 /// The code of one link over all tiles.
@@ -278,12 +278,12 @@ pub fn programs(report: &Report, tiles: &[TileId]) -> Result<Vec<ExchangeProgram
     for exchange in report.exchanges()? {
         let mut sum = TileTraffic::default();
         let mut count = 0;
-        let wanted = |range: TileRange| match tiles {
-            [] => u64::from(range.count()),
-            tiles => tiles.iter().filter(|tile| range.contains(**tile)).count() as u64,
-        };
         for (range, traffic) in exchange.tiles.iter() {
-            let times = wanted(range);
+            let times = if tiles.is_empty() {
+                u64::from(range.count())
+            } else {
+                tiles.iter().filter(|tile| range.contains(**tile)).count() as u64
+            };
             count += times;
             sum.bytes_in += traffic.bytes_in * times;
             sum.bytes_out += traffic.bytes_out * times;
@@ -327,22 +327,22 @@ pub struct ExchangeTileRow {
 pub fn tiles(report: &Report) -> Result<Vec<ExchangeTileRow>, ReportError> {
     let parts = report.tile_categories()?;
     let traffic = report.traffic_by_tile()?;
-    let row = |(tile, traffic): (TileId, &TileTraffic)| {
-        let code = |link: ExchangeLink| {
-            parts.get(tile).map_or(Bytes::ZERO, |parts| code_of(parts, link.category()))
-        };
-        ExchangeTileRow { tile, code: ExchangeLink::ALL.map(code), traffic: *traffic }
-    };
-    let rows = TileId(0).onwards().zip(&traffic).map(row);
-    Ok(rows
-        .filter(|row| row.code != [Bytes::ZERO; 3] || row.traffic != TileTraffic::default())
-        .collect())
+    let mut rows = Vec::new();
+    for (tile, traffic) in TileId(0).onwards().zip(&traffic) {
+        let parts = parts.get(tile).map_or(&[][..], Vec::as_slice);
+        let code = ExchangeLink::ALL.map(|link| code_of(parts, link.category()));
+        if code != [Bytes::ZERO; 3] || *traffic != TileTraffic::default() {
+            rows.push(ExchangeTileRow { tile, code, traffic: *traffic });
+        }
+    }
+    Ok(rows)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::TileRange;
 
     fn opened(builder: &ReportBuilder) -> Report {
         let directory = tempfile::tempdir().unwrap();

@@ -483,9 +483,8 @@ impl Figure {
         guide: &FigureGuide,
         ends: [(f64, f64); 2],
     ) -> Option<[[f64; 2]; 2]> {
-        let place = |at: [f64; 2]| [self.x.position(at[0]), self.y.position(at[1])];
-        let start = place(guide.from);
-        let end = place(guide.to);
+        let start = self.position(guide.from);
+        let end = self.position(guide.to);
         let mut from = 0.0f64;
         let mut to = 1.0f64;
         for axis in 0..2 {
@@ -502,8 +501,23 @@ impl Figure {
             from = from.max(one.min(other));
             to = to.min(one.max(other));
         }
-        let at = |share: f64| [0, 1].map(|axis| start[axis] + share * (end[axis] - start[axis]));
-        if from < to { Some([at(from), at(to)]) } else { None }
+        if from >= to {
+            return None;
+        }
+        Some(
+            [from, to]
+                .map(|share| [0, 1].map(|axis| start[axis] + share * (end[axis] - start[axis]))),
+        )
+    }
+
+    /// A point in [positions](FigureAxis::position) on both axes.
+    fn position(&self, at: [f64; 2]) -> [f64; 2] {
+        [self.x.position(at[0]), self.y.position(at[1])]
+    }
+
+    /// The name of a series; empty if there is no such series.
+    fn series_name(&self, series: usize) -> &str {
+        self.series.get(series).map_or("", |of| of.name.as_str())
     }
 
     /// The marks as text, for screen readers.
@@ -512,18 +526,18 @@ impl Figure {
         /// The largest number of points that are listed one by one.
         const MOST_POINTS: usize = 200;
         let FigureMarks { bars, layers, lines, points } = &self.marks;
-        let name = |series: usize| self.series.get(series).map_or("", |of| of.name.as_str());
-        let most =
-            |values: &mut dyn Iterator<Item = f64>| self.y.unit.text(values.fold(0.0, f64::max));
         let mut words = Vec::new();
         words.extend(bars.iter().map(|bar| format!("{} {}", bar.name, bar.value)));
         for layer in layers {
-            let top = most(&mut layer.values.iter().copied());
-            words.push(format!("{}: at most {top}", name(layer.series)));
+            let top = self.y.unit.text(layer.values.iter().copied().fold(0.0, f64::max));
+            words.push(format!("{}: at most {top}", self.series_name(layer.series)));
         }
-        for line in lines.iter().filter(|line| !name(line.series).is_empty()) {
-            let top = most(&mut line.points.iter().map(|point| point[1]));
-            words.push(format!("{}: at most {top}", name(line.series)));
+        for line in lines {
+            let name = self.series_name(line.series);
+            if !name.is_empty() {
+                let top = line.points.iter().map(|point| point[1]).fold(0.0, f64::max);
+                words.push(format!("{name}: at most {}", self.y.unit.text(top)));
+            }
         }
         if points.len() > MOST_POINTS {
             words.push(format!("{} points", grouped(points.len() as u64)));

@@ -104,10 +104,10 @@ impl SearchCatalogue {
         catalogue.add_operations(report)?;
         catalogue.add_variables(report)?;
         catalogue.add_vertices(report)?;
-        let place = |item: &CatalogueItem| {
-            SearchList::ALL.iter().position(|source| *source == item.thing.source())
-        };
-        catalogue.items.sort_by_key(|item| (place(item), item.thing));
+        catalogue.items.sort_by_key(|item| {
+            let list = SearchList::ALL.iter().position(|list| *list == item.thing.source());
+            (list, item.thing)
+        });
         Ok(catalogue)
     }
 
@@ -119,7 +119,7 @@ impl SearchCatalogue {
             steps.entry(*program).or_default().entry(*kind).or_default().add(totals);
         }
         for (id, program) in report.programs()?.iter() {
-            let item = |thing, kind: ProgramKind, count, totals: Option<&ProgramRunTotals>| {
+            let item_of = |thing, kind: ProgramKind, count, totals: Option<&ProgramRunTotals>| {
                 CatalogueItem {
                     thing,
                     name: program.name.clone(),
@@ -130,14 +130,14 @@ impl SearchCatalogue {
                     bytes: totals.map(|totals| totals.bytes),
                 }
             };
-            let kinds = steps.get(&id).into_iter().flatten();
-            self.items.extend(kinds.map(|(kind, totals)| {
-                item(SearchEntity::Steps(id, *kind), *kind, totals.steps, Some(totals))
-            }));
+            for (kind, totals) in steps.get(&id).into_iter().flatten() {
+                let thing = SearchEntity::Steps(id, *kind);
+                self.items.push(item_of(thing, *kind, totals.steps, Some(totals)));
+            }
             let of = executions.get(&id);
             let count = of.map_or(0, |of| of.executions);
             let totals = of.map(|of| &of.totals);
-            self.items.push(item(SearchEntity::Program(id), program.kind, count, totals));
+            self.items.push(item_of(SearchEntity::Program(id), program.kind, count, totals));
         }
         Ok(())
     }
@@ -169,9 +169,9 @@ impl SearchCatalogue {
         self.more_variables = first.more;
         for (id, variable) in first.found {
             let bytes = variable.tiles.map(|part| part.bytes).total();
-            let item = |thing| CatalogueItem {
-                thing,
-                name: variable.name.clone(),
+            let item = CatalogueItem {
+                thing: SearchEntity::Variable(id),
+                name: variable.name,
                 kind: variable.category.name().to_owned(),
                 ipu: None,
                 count: variable.tiles.tile_count().into(),
@@ -179,9 +179,9 @@ impl SearchCatalogue {
                 bytes: Some(bytes),
             };
             if is_tensor(variable.category) {
-                self.items.push(item(SearchEntity::Tensor(id)));
+                self.items.push(CatalogueItem { thing: SearchEntity::Tensor(id), ..item.clone() });
             }
-            self.items.push(item(SearchEntity::Variable(id)));
+            self.items.push(item);
         }
         Ok(())
     }

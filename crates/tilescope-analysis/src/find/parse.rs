@@ -142,11 +142,10 @@ impl QueryParser {
     }
 
     fn amount(&mut self, amount: QueryAmount) -> Result<QueryCondition, SearchQueryError> {
-        let starts = |sign: &str| {
-            let letters = self.letters[self.at..].iter();
-            letters.take(sign.len()).collect::<String>() == sign
-        };
-        let comparison = match LimitComparison::ALL.into_iter().find(|known| starts(known.sign())) {
+        // Signs have at most two letters.
+        let next: String = self.letters[self.at..].iter().take(2).collect();
+        let known = LimitComparison::ALL.into_iter().find(|known| next.starts_with(known.sign()));
+        let comparison = match known {
             Some(comparison) => {
                 self.at += comparison.sign().len();
                 comparison
@@ -175,9 +174,11 @@ impl QueryParser {
     fn source(&mut self) -> Result<QueryCondition, SearchQueryError> {
         let at = self.at;
         let word = self.word().to_lowercase();
-        let names =
-            |source: &SearchList| source.name() == word || source.name() == format!("{word}s");
-        match SearchList::ALL.into_iter().find(names) {
+        let plural = format!("{word}s");
+        let found = SearchList::ALL
+            .into_iter()
+            .find(|list| [&word, &plural].iter().any(|name| list.name() == *name));
+        match found {
             Some(source) => Ok(QueryCondition::In(source)),
             None => {
                 let known: Vec<&str> = SearchList::ALL.iter().map(|source| source.name()).collect();

@@ -8,6 +8,7 @@ use super::query::{
 use crate::comparison::LimitComparison;
 use crate::distribution::{ValueDistribution, is_short};
 use crate::trace::{ProgramRunTotals, moved};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tilescope_report::trace::{LaneStep, ProgramStepTotals, StepVisitor, Trace};
 use tilescope_report::units::{
@@ -75,10 +76,10 @@ pub fn find(
             hits.push(item);
         }
     }
-    let place =
-        |item: &CatalogueItem| SearchList::ALL.iter().position(|of| *of == item.thing.source());
-    let dear = |item: &CatalogueItem| std::cmp::Reverse((item.cycles, item.bytes, item.count));
-    hits.sort_by_cached_key(|item| (place(item), dear(item), item.thing));
+    hits.sort_by_cached_key(|item| {
+        let list = SearchList::ALL.iter().position(|of| *of == item.thing.source());
+        (list, Reverse((item.cycles, item.bytes, item.count)), item.thing)
+    });
     let mut totals: BTreeMap<SearchList, SearchTotals> = BTreeMap::new();
     for hit in &hits {
         let sum = totals.entry(hit.thing.source()).or_default();
@@ -175,8 +176,8 @@ impl StepVisitor for StepValueCollector<'_> {
     }
 
     fn take_step(&mut self, step: &LaneStep) {
-        let is_wanted = |id| self.wanted.contains(&(id, step.kind));
-        if self.tests.step(step) && step.program.is_some_and(is_wanted) {
+        let Some(program) = step.program else { return };
+        if self.tests.step(step) && self.wanted.contains(&(program, step.kind)) {
             self.values.add(match self.amount {
                 QueryAmount::Bytes => moved(step).0,
                 QueryAmount::Cycles | QueryAmount::Count => step.range.length().0,
@@ -285,13 +286,17 @@ struct QueryMatcher<'q> {
 
 impl<'q> QueryMatcher<'q> {
     fn new(query: &'q SearchQuery) -> Self {
-        let matcher = |term: &QueryTerm| match &term.test {
-            QueryCondition::Name(pattern) | QueryCondition::Type(pattern) => {
-                Some(PatternMatcher::new(pattern))
-            }
-            _ => None,
-        };
-        Self { terms: query.terms.iter().map(|term| (term, matcher(term))).collect() }
+        let mut terms = Vec::new();
+        for term in &query.terms {
+            let matcher = match &term.test {
+                QueryCondition::Name(pattern) | QueryCondition::Type(pattern) => {
+                    Some(PatternMatcher::new(pattern))
+                }
+                _ => None,
+            };
+            terms.push((term, matcher));
+        }
+        Self { terms }
     }
 
     /// True if the name, kind and list of an entity match.
@@ -414,13 +419,14 @@ impl<'a> LocationFilters<'a> {
                 QueryCondition::Tile(spans) => (spans, 1, None),
                 _ => continue,
             };
-            let range = |span: &NumberRange| {
+            let mut ranges = Vec::new();
+            for span in spans {
                 let first = span.first.saturating_mul(each).min(tiles);
                 let end = span.last.saturating_add(1).saturating_mul(each).min(tiles);
-                TileRange::new(TileId(first), TileId(end.max(first)))
-            };
-            let ranges = spans.iter().map(range).filter(|range| range.count() > 0).collect();
-            let ranges: Vec<TileRange> = ranges;
+                if first < end {
+                    ranges.push(TileRange::new(TileId(first), TileId(end)));
+                }
+            }
             terms.push(LocationFilter::read(report, all, term.negated, (&ranges, ipus))?);
         }
         Ok(Self { all, terms })
@@ -432,17 +438,20 @@ impl<'a> LocationFilters<'a> {
 
     fn is_at(&self, place: &LocationFilter, item: &CatalogueItem) -> bool {
         // Of the work of an IPU, only compute sets and exchanges are known tile by tile.
-        let on_ipu = |ipu: IpuId| place.ipus.as_ref().is_some_and(|spans| holds(spans, ipu.0));
+        let on_ipu = match (&place.ipus, item.ipu) {
+            (Some(spans), Some(ipu)) => holds(spans, ipu.0),
+            _ => false,
+        };
         match item.thing {
             SearchEntity::Variable(id) | SearchEntity::Tensor(id) => place.variables.contains(&id),
             SearchEntity::VertexType(id) => place.vertices.contains(&id),
             SearchEntity::Steps(id, _) | SearchEntity::Program(id) => {
-                place.programs.contains(&id) || item.ipu.is_some_and(on_ipu)
+                place.programs.contains(&id) || on_ipu
             }
             SearchEntity::Operation(id) => {
                 let programs = self.all.programs.get(&id).map_or(&[][..], Vec::as_slice);
                 let on_tile = programs.iter().any(|program| place.programs.contains(program));
-                on_tile || item.ipu.is_some_and(on_ipu)
+                on_tile || on_ipu
             }
         }
     }

@@ -81,9 +81,12 @@ impl Machine {
     /// Bytes to compare with the send rate of tiles: the sent ones, or the received ones reduced by
     /// the share that two tiles on a bus can receive together.
     pub(super) fn sent_bytes(&self, sent: Bytes, received: Bytes) -> f64 {
-        let rate = |interface| self.limits.bytes_per_cycle(interface);
-        let both = rate(MachineInterface::TileSend).zip(rate(MachineInterface::Tile));
-        let share = both.map_or(1.0, |(send, receive)| (send / receive).min(1.0));
+        let send = self.limits.bytes_per_cycle(MachineInterface::TileSend);
+        let receive = self.limits.bytes_per_cycle(MachineInterface::Tile);
+        let share = match (send, receive) {
+            (Some(send), Some(receive)) => (send / receive).min(1.0),
+            _ => 1.0,
+        };
         sent.as_f64().max(received.as_f64() * share)
     }
 }

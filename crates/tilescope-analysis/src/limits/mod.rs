@@ -101,17 +101,20 @@ fn worked_out(report: &Report) -> Result<ReportLimits, ReportError> {
     };
     let operations = report.operations()?;
     let counted = counted_operations(report)?;
-    let row = |row: OpRow| {
+    let mut limits_rows = Vec::new();
+    for row in rows(report, layer, OtherPrograms::ByName)? {
         let mut sums = ProgramLimits::default();
-        let own = row.programs.iter().filter_map(|id| programs.by_program.get(id));
-        own.for_each(|of| sums.add(of));
+        for of in row.programs.iter().filter_map(|id| programs.by_program.get(id)) {
+            sums.add(of);
+        }
         let known = known_flops(layer, &row, &counted);
         let limits = OperationLimits::new(&sums, known, &machine);
-        let OpRow { name, kind, operation, pass, ipu, programs, .. } = row;
-        LimitsRow { name, kind, operation, pass, ipu, programs, limits }
-    };
-    let rows = rows(report, layer, OtherPrograms::ByName)?.into_iter().map(row);
-    let mut rows: Vec<LimitsRow> = rows.filter(|row| !row.limits.total().is_zero()).collect();
+        if !limits.total().is_zero() {
+            let OpRow { name, kind, operation, pass, ipu, programs, .. } = row;
+            limits_rows.push(LimitsRow { name, kind, operation, pass, ipu, programs, limits });
+        }
+    }
+    let mut rows = limits_rows;
     rows.sort_by_key(|row| Reverse((row.limits.wasted(), row.limits.total())));
     let unknown = if report.has_tile_samples() {
         Some(UnknownUtilisation::NotCounted)
@@ -141,11 +144,12 @@ pub(crate) fn start_shares(report: &Report) -> Result<BTreeMap<ProgramId, f64>, 
         return Ok(BTreeMap::new());
     }
     let programs = limits_of_programs(report)?;
-    let share = |of: &ProgramLimits| {
+    let mut shares = BTreeMap::new();
+    for (id, of) in &programs.by_program {
         let start = of.cycles[CycleClass::SyncAndStart].as_f64();
-        start / of.cycles.total().as_f64().max(1.0)
-    };
-    Ok(programs.by_program.iter().map(|(id, of)| (*id, share(of))).collect())
+        shares.insert(*id, start / of.cycles.total().as_f64().max(1.0));
+    }
+    Ok(shares)
 }
 
 /// The reason that the utilisation of the run is not known; `None` if the FLOPs of all executed

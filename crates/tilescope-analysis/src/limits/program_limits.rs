@@ -109,11 +109,11 @@ impl LimitsOfPrograms {
         exchanges: &BTreeMap<ProgramId, ExchangeTraffic>,
     ) -> Result<Self, ReportError> {
         let Some(trace) = report.trace()? else { return Ok(Self::default()) };
-        let sums = |index: usize| match trace.lane(index) {
+        let read = |index: usize| match trace.lane(index) {
             Some(lane) => Ok(Some((lane.info(), lane.program_sums()?))),
             None => Ok(None),
         };
-        let lanes = (0..trace.lanes().len()).into_par_iter().map(sums);
+        let lanes = (0..trace.lanes().len()).into_par_iter().map(read);
         let lanes: Vec<Option<(LaneInfo, Arc<Vec<ProgramStepSums>>)>> =
             lanes.collect::<Result<_, ReportError>>()?;
         let programs = report.programs()?;
@@ -125,9 +125,11 @@ impl LimitsOfPrograms {
         let mut all = Self { run: trace.range(), ..Self::default() };
         let mut executions = Vec::new();
         for (info, sums) in lanes.into_iter().flatten() {
-            let of =
-                |sums: &ProgramStepSums| Some(((sums.program?, info.ipu, sums.kind()), sums.steps));
-            executions.extend(sums.iter().filter_map(of));
+            for sums in sums.iter() {
+                if let Some(program) = sums.program {
+                    executions.push(((program, info.ipu, sums.kind()), sums.steps));
+                }
+            }
             all.add_lane(&figures, info, &sums);
         }
         all.count_executions(executions);
@@ -195,34 +197,42 @@ impl ProgramFigures<'_> {
     fn limits(&self, ipu: IpuId, sums: &ProgramStepSums) -> ProgramLimits {
         let program = sums.program.and_then(|id| Some((id, self.programs.get(id)?)));
         let mut limits = ProgramLimits::default();
-        let all = |class| ClassCycles::of(class, sums.cycles);
+        let cycles = sums.cycles;
         match (sums.activity(), program) {
             (StepActivity::Compute, Some((_, program))) => {
                 self.compute(&mut limits, ipu, program, sums);
             }
-            (StepActivity::Compute, None) => limits.cycles = all(CycleClass::Compute),
+            (StepActivity::Compute, None) => {
+                limits.cycles = ClassCycles::of(CycleClass::Compute, cycles);
+            }
             (StepActivity::InternalExchange, Some((id, program))) => {
                 self.exchange(&mut limits, ipu, (id, program), sums);
             }
             (StepActivity::InternalExchange, None) => {
-                limits.cycles = all(CycleClass::Exchange);
+                limits.cycles = ClassCycles::of(CycleClass::Exchange, cycles);
                 limits.unknown_bytes = true;
             }
             (StepActivity::GlobalExchange, _) => {
-                (limits.cycles, limits.link_bytes) = (all(CycleClass::Links), sums.bytes_moved);
+                limits.cycles = ClassCycles::of(CycleClass::Links, cycles);
+                limits.link_bytes = sums.bytes_moved;
                 limits.unknown_bytes = !self.has_bytes;
             }
             (StepActivity::Host, _) => {
-                (limits.cycles, limits.host_bytes) = (all(CycleClass::Host), sums.bytes_moved);
+                limits.cycles = ClassCycles::of(CycleClass::Host, cycles);
+                limits.host_bytes = sums.bytes_moved;
                 limits.unknown_bytes = !self.has_bytes;
             }
             (StepActivity::RemoteBuffer, _) => {
-                limits.cycles = all(CycleClass::RemoteBuffers);
+                limits.cycles = ClassCycles::of(CycleClass::RemoteBuffers, cycles);
                 limits.remote_bytes = sums.bytes_moved;
                 limits.unknown_bytes = !self.has_bytes;
             }
-            (StepActivity::Sync, _) => limits.cycles = all(CycleClass::SyncAndStart),
-            (StepActivity::Other, _) => limits.cycles = all(CycleClass::Other),
+            (StepActivity::Sync, _) => {
+                limits.cycles = ClassCycles::of(CycleClass::SyncAndStart, cycles);
+            }
+            (StepActivity::Other, _) => {
+                limits.cycles = ClassCycles::of(CycleClass::Other, cycles);
+            }
         }
         limits
     }
@@ -274,9 +284,11 @@ impl ProgramFigures<'_> {
 
     /// True if all vertices of a compute set only move data.
     fn only_copies(&self, set: &ComputeSet) -> bool {
-        let copies = |at: usize| self.works.get(at) == Some(&VertexWork::Copy);
         !set.vertices.is_empty()
-            && set.vertices.iter().all(|group| copies(group.vertex_type.index()))
+            && set
+                .vertices
+                .iter()
+                .all(|group| self.works.get(group.vertex_type.index()) == Some(&VertexWork::Copy))
     }
 
     fn on_ipu(&self, set: &ComputeSet, ipu: IpuId) -> ComputeSetOnIpu {

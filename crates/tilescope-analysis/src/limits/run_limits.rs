@@ -257,15 +257,19 @@ impl RunLimits {
 
     /// The figures for a summary.
     pub fn summary(&self) -> LimitsSummary {
-        let share = |(step, cycles)| WaterfallShare { step, cycles, share: self.all.share(step) };
-        let steps = self.all.iter().filter(|(_, cycles)| !cycles.is_zero());
+        let mut waterfall = Vec::new();
+        for (step, cycles) in self.all.iter() {
+            if !cycles.is_zero() {
+                waterfall.push(WaterfallShare { step, cycles, share: self.all.share(step) });
+            }
+        }
         LimitsSummary {
             utilisation: self.utilisation(),
             unknown: self.unknown,
             flops: if self.unknown.is_none() { Some(self.flops()) } else { None },
             ipu_cycles: self.all.total(),
             peaks: self.peaks.clone(),
-            waterfall: steps.map(share).collect(),
+            waterfall,
         }
     }
 
@@ -286,7 +290,9 @@ impl RunLimits {
         unknown: Option<UnknownUtilisation>,
     ) -> Self {
         let run = programs.run.length();
-        let waterfall = |ipu: IpuId| {
+        let mut waterfalls = Vec::new();
+        let mut all = WaterfallCycles::default();
+        for ipu in (0..ipus).map(IpuId) {
             let mut cycles = WaterfallCycles::default();
             let known = programs.ipus.iter().find(|of| of.ipu == ipu).map(|of| of.cycles);
             let classes = known.unwrap_or_default();
@@ -297,13 +303,11 @@ impl RunLimits {
             if unknown.is_none() {
                 split_compute(&mut cycles, rows.iter().filter(|row| row.ipu == Some(ipu)));
             }
-            (ipu, cycles)
-        };
-        let ipus: Vec<_> = (0..ipus).map(IpuId).map(waterfall).collect();
-        let mut all = WaterfallCycles::default();
-        ipus.iter().for_each(|(_, of)| all.add(of));
+            all.add(&cycles);
+            waterfalls.push((ipu, cycles));
+        }
         let peaks = if unknown.is_none() { peaks(rows, machine) } else { Vec::new() };
-        Self { ipus, all, peaks, unknown }
+        Self { ipus: waterfalls, all, peaks, unknown }
     }
 }
 
@@ -342,27 +346,27 @@ fn split_compute<'a>(cycles: &mut WaterfallCycles, rows: impl Iterator<Item = &'
 }
 
 fn peaks(rows: &[LimitsRow], machine: &Machine) -> Vec<PeakOfType> {
-    let of_type = |input: ArithmeticType| {
-        let peak = machine.limits.peak_flops_per_cycle(ComputeEngine::Amp, input)?;
-        let own = rows.iter().filter(|row| {
+    let mut peaks = Vec::new();
+    for input in ArithmeticType::ALL {
+        let peak = machine.limits.peak_flops_per_cycle(ComputeEngine::Amp, input);
+        let Some(peak) = peak else { continue };
+        let mut flops = 0u64;
+        for row in rows {
             let is_own = row.limits.engine.is_some_and(|engine| engine.rate.input == input);
-            is_own && !is_recomputed(&row.name)
-        });
-        let flops = own.filter_map(|row| row.limits.flops).fold(0, u64::saturating_add);
-        let flops_per_cycle = machine.ipu_flops_per_cycle(peak);
-        let per_second = |clock: tilescope_report::units::Hertz| flops_per_cycle * clock.0 as f64;
+            if is_own && !is_recomputed(&row.name) {
+                flops = flops.saturating_add(row.limits.flops.unwrap_or(0));
+            }
+        }
         if flops > 0 {
-            Some(PeakOfType {
+            let flops_per_cycle = machine.ipu_flops_per_cycle(peak);
+            peaks.push(PeakOfType {
                 name: input.name(),
                 flops_per_cycle,
-                flops_per_second: machine.clock.map(per_second),
+                flops_per_second: machine.clock.map(|clock| flops_per_cycle * clock.0 as f64),
                 flops,
-            })
-        } else {
-            None
+            });
         }
-    };
-    let mut peaks: Vec<PeakOfType> = ArithmeticType::ALL.into_iter().filter_map(of_type).collect();
+    }
     peaks.sort_by_key(|peak| std::cmp::Reverse(peak.flops));
     peaks
 }

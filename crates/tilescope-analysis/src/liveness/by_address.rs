@@ -107,11 +107,10 @@ impl AddressTimeline {
 
     /// Variables that are live in any of `steps`, by first address, with their indices.
     pub fn live_in(&self, steps: Range<u32>) -> impl Iterator<Item = (usize, &PlacedVariable)> {
-        let meets = move |placed: &PlacedVariable| match &placed.lifetime {
+        self.placed.iter().enumerate().filter(move |(_, placed)| match &placed.lifetime {
             None => true,
             Some(life) => life.start < steps.end && steps.start < life.end,
-        };
-        self.placed.iter().enumerate().filter(move |(_, placed)| meets(placed))
+        })
     }
 
     /// The memory of the tile that is free in all of `steps`.
@@ -143,9 +142,13 @@ impl AddressTimeline {
     /// The variable that determines the memory need of the tile: the one with the highest end
     /// address, the first of equal ones.
     pub fn highest(&self) -> Option<HighestVariable> {
-        let end = |place: &usize| self.placed[*place].addresses.end;
-        let place = (0..self.placed.len()).reduce(|a, b| if end(&b) > end(&a) { b } else { a })?;
-        let placed = &self.placed[place];
+        let mut place = 0;
+        for (at, placed) in self.placed.iter().enumerate() {
+            if placed.addresses.end > self.placed[place].addresses.end {
+                place = at;
+            }
+        }
+        let placed = self.placed.get(place)?;
         let free = self.free_below(placed.addresses.start, self.life(placed), Some(place));
         Some(HighestVariable { place, hole: free.largest().cloned() })
     }
@@ -171,8 +174,10 @@ pub fn by_address(report: &Report, tile: TileId) -> Result<Option<AddressTimelin
     let curve = curve_of(report, source, &variables)?;
     let live = (0..curve.others.len()).map(|step| curve.total(step)).collect();
     let mut placed = placed_on(variables, tile);
-    let first = |of: &PlacedVariable| of.lifetime.as_ref().map_or(0, |life| life.start);
-    placed.sort_by_key(|of| (of.addresses.start, first(of), of.id.0));
+    placed.sort_by_key(|of| {
+        let first_step = of.lifetime.as_ref().map_or(0, |life| life.start);
+        (of.addresses.start, first_step, of.id.0)
+    });
     Ok(Some(AddressTimeline {
         tile,
         unused: unused(report, &placed)?,
@@ -193,12 +198,16 @@ fn unused(
     for of in report.variable_uses()?.unwrap_or_default() {
         uses.entry(of.variable).or_default().push(of.steps);
     }
-    let longest = |of: &PlacedVariable| {
-        let life = of.lifetime.clone()?;
-        let uses = uses.get_mut(&of.id)?;
-        Some((of.id, longest_gap(life, uses)?))
-    };
-    Ok(placed.iter().filter_map(longest).collect())
+    let mut gaps = HashMap::new();
+    for of in placed {
+        if let Some(life) = of.lifetime.clone()
+            && let Some(uses) = uses.get_mut(&of.id)
+            && let Some(gap) = longest_gap(life, uses)
+        {
+            gaps.insert(of.id, gap);
+        }
+    }
+    Ok(gaps)
 }
 
 /// The longest part of a lifetime without a use; the first of equal ones.

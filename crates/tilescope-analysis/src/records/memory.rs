@@ -40,7 +40,7 @@ fn tiles(report: &Report, selection: &RowSelection) -> Result<Vec<TileRow>, Repo
                 continue;
             }
             let of_tile = categories.get(tile).map_or(&[][..], Vec::as_slice);
-            let bytes_of = |category: MemoryCategory| {
+            let sum_up = |category: MemoryCategory| {
                 of_tile.iter().filter(|of| of.category == category).map(|of| of.bytes).sum()
             };
             rows.push(TileRow {
@@ -48,7 +48,7 @@ fn tiles(report: &Report, selection: &RowSelection) -> Result<Vec<TileRow>, Repo
                 ipu: tile.0.checked_div(target.tiles_per_ipu),
                 place: if plan.known { Some(plan.cell(tile)) } else { None },
                 memory: *memory,
-                categories: MemoryCategory::ALL.map(bytes_of),
+                categories: MemoryCategory::ALL.map(sum_up),
             });
         }
     }
@@ -56,9 +56,10 @@ fn tiles(report: &Report, selection: &RowSelection) -> Result<Vec<TileRow>, Repo
 }
 
 fn tile_table(rows: Vec<TileRow>) -> DataTable {
-    let bytes = |of: MemoryCategory| {
-        TableColumn::named(of.name(), ColumnQuantity::Bytes, "bytes used of this category")
-    };
+    let by_category = MemoryCategory::ALL.map(|category| {
+        let about = "bytes used of this category";
+        TableColumn::named(category.name(), ColumnQuantity::Bytes, about)
+    });
     record! { "memory_by_tile", rows, |row|
         [
             row.tile,
@@ -75,7 +76,7 @@ fn tile_table(rows: Vec<TileRow>) -> DataTable {
             "column on the floor plan; NULL where not known";
         Ordinal y => row.place.map(|(_, y)| TableCell::Id(y as u64)),
             "row on the floor plan; NULL where not known";
-        + MemoryCategory::ALL.map(bytes) => row.categories;
+        + by_category => row.categories;
     }
 }
 
@@ -94,10 +95,9 @@ pub(super) const VARIABLES: RecordTable = RecordTable::paged(
         }
         let mut rows = report.variables(&filter)?;
         if selection.ipus.is_some() {
-            let is_on = |of: &Variable| {
-                of.tiles.iter().any(|(tiles, _)| selection.has_tile_of(tiles, &target))
-            };
-            rows.retain(|(_, variable)| is_on(variable));
+            rows.retain(|(_, variable)| {
+                variable.tiles.iter().any(|(tiles, _)| selection.has_tile_of(tiles, &target))
+            });
         }
         Ok(variable_table(&rows))
     },

@@ -31,7 +31,7 @@ use crate::data_table::{ColumnQuantity, DataTable, TableCell, TableColumn};
 use kept_rows::{PagedRows, kept};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use tilescope_report::trace::{LaneInfo, Trace};
+use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{Report, ReportError, schema};
 use tilescope_vtab::{ColumnBounds, ColumnRole, RowEstimate, VirtualColumn};
@@ -475,28 +475,30 @@ fn window(bounds: &RowBounds, first: usize) -> Option<CycleRange> {
     if let Some(selection) = bounds.selection {
         return selection.window();
     }
-    let cycle = |value: i64| Cycles(u64::try_from(value).unwrap_or(0));
     let start = bounds.columns.value(first);
     let end = bounds.columns.value(first + 1);
     if start.is_none() && end.is_none() {
         return None;
     }
-    let start = start.map_or(Cycles::ZERO, cycle);
-    let end = end.map_or(Cycles(i64::MAX.unsigned_abs()), cycle);
-    Some(CycleRange::new(start, end))
+    let start = u64::try_from(start.unwrap_or(0)).unwrap_or(0);
+    let end = u64::try_from(end.unwrap_or(i64::MAX)).unwrap_or(0);
+    Some(CycleRange::new(Cycles(start), Cycles(end)))
 }
 
 /// Indices of the requested lanes of a trace, by the columns of IPU and sub-lane.
 fn lanes_within(trace: &Trace, bounds: &RowBounds, (ipu, sub_lane): (usize, usize)) -> Vec<usize> {
     let ipus = bounds.columns.of(ipu);
     let sub_lanes = bounds.columns.of(sub_lane);
-    let is_within = |lane: &LaneInfo| {
-        ipus.contains(&i64::from(lane.ipu.0))
+    let mut lanes = Vec::new();
+    for (at, lane) in trace.lanes().iter().enumerate() {
+        let is_within = ipus.contains(&i64::from(lane.ipu.0))
             && sub_lanes.contains(&i64::from(lane.sub_lane))
-            && bounds.selection.is_none_or(|selection| selection.has_ipu(lane.ipu))
-    };
-    let lanes = trace.lanes().iter().enumerate();
-    lanes.filter(|(_, lane)| is_within(lane)).map(|(at, _)| at).collect()
+            && bounds.selection.is_none_or(|selection| selection.has_ipu(lane.ipu));
+        if is_within {
+            lanes.push(at);
+        }
+    }
+    lanes
 }
 
 /// Creates a cell of a whole number.

@@ -6,8 +6,8 @@ use crate::exchange_code::{ExchangeProgramRow, programs};
 use crate::program_tree::is_stream_copy;
 use crate::tables::exchange_code;
 use std::collections::BTreeMap;
-use tilescope_report::units::{ComputeSetId, IpuId, OperationId, ProgramId, TileRuns};
-use tilescope_report::{ComputeSet, ModelOperation, ProgramNode, Report, ReportError};
+use tilescope_report::units::{ComputeSetId, IpuId, OperationId, ProgramId};
+use tilescope_report::{ComputeSet, ModelOperation, ProgramNode, Report, ReportError, VertexGroup};
 
 /// The table `programs`.
 pub(super) const PROGRAMS: RecordTable = RecordTable::whole(
@@ -56,28 +56,31 @@ pub(super) const COMPUTE_SET_TOTALS: RecordTable = RecordTable::whole(
     |report, _| Ok(compute_set_table(&report.compute_sets()?)),
 );
 
+/// The sum of a count over all tiles.
+fn count_of(group: &VertexGroup) -> u64 {
+    group.count.iter().map(|(range, count)| u64::from(range.count()) * count).sum()
+}
+
+/// Mean cycles over the tiles that take part; `None` if there are none.
+fn mean_cycles(set: &ComputeSet) -> Option<TableCell> {
+    let tiles = set.cycles.tile_count();
+    if tiles == 0 {
+        return None;
+    }
+    Some(TableCell::Real(set.cycles.total().as_f64() / f64::from(tiles)))
+}
+
 fn compute_set_table(rows: &[(ComputeSetId, ComputeSet)]) -> DataTable {
-    let sum = |counts: &TileRuns<u64>| -> u64 {
-        counts.iter().map(|(range, count)| u64::from(range.count()) * count).sum()
-    };
-    let mean = |set: &ComputeSet| {
-        let tiles = set.cycles.tile_count();
-        if tiles > 0 {
-            Some(TableCell::Real(set.cycles.total().as_f64() / f64::from(tiles)))
-        } else {
-            None
-        }
-    };
     record! { "", rows, |(id, set)|
         []
         Id compute_set => *id, "its id";
         Words name => &set.name, "debug name";
         Count tiles => u64::from(set.cycles.tile_count()), "tiles that take part";
         Cycles max_cycles => set.cycles.max(), "cycles of the slowest tile";
-        MeanCycles mean_cycles => mean(set), "mean over the tiles; NULL without any";
-        Count vertices => set.vertices.iter().map(|group| sum(&group.count)).sum::<u64>(),
+        MeanCycles mean_cycles => mean_cycles(set), "mean over the tiles; NULL without any";
+        Count vertices => set.vertices.iter().map(|group| count_of(group)).sum::<u64>(),
             "vertices over all tiles";
-        Count edges => set.vertices.iter().map(|group| sum(&group.count) * group.edges).sum::<u64>(),
+        Count edges => set.vertices.iter().map(|group| count_of(group) * group.edges).sum::<u64>(),
             "edges over all tiles";
     }
 }

@@ -42,9 +42,9 @@ fn estimate(run: &RecordReader, asked: BoundColumns) -> RowEstimate {
 
 /// The ids of steps within bounds.
 pub(super) fn ids_within(bounds: &RangeInclusive<i64>) -> std::ops::Range<StepId> {
-    let id = |bound: i64| StepId(u64::try_from(bound).unwrap_or(0));
-    let end = if *bounds.end() < 0 { StepId(0) } else { id(bounds.end().saturating_add(1)) };
-    id(*bounds.start())..end
+    let start = u64::try_from(*bounds.start()).unwrap_or(0);
+    let end = u64::try_from(bounds.end().saturating_add(1)).unwrap_or(0);
+    StepId(start)..StepId(end)
 }
 
 /// The position of a program's first step on a lane, if it has one there.

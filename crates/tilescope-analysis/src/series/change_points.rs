@@ -248,14 +248,12 @@ impl ScaledSeries {
         let mut begins = vec![0];
         let mut candidates = vec![0];
         for end in 1..=count {
-            let cost = |start: usize| best[start] + self.cost(&(start..end));
-            let costs: Vec<(usize, f64)> =
-                candidates.iter().map(|start| (*start, cost(*start))).collect();
-            let (start, least) = costs
-                .iter()
-                .copied()
-                .min_by(|a, b| a.1.total_cmp(&b.1))
-                .unwrap_or((0, f64::INFINITY));
+            let mut costs: Vec<(usize, f64)> = Vec::new();
+            for start in candidates {
+                costs.push((start, best[start] + self.cost(&(start..end))));
+            }
+            let cheapest = costs.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
+            let (start, least) = cheapest.unwrap_or((0, f64::INFINITY));
             let total = least + penalty;
             best.push(total);
             begins.push(start);

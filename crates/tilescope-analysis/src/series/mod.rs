@@ -126,33 +126,37 @@ impl SeriesBuilder {
     pub fn finish(self) -> ReportSeries {
         let count = self.runs.len();
         let mut bands = self.expected;
-        let mut figures: Vec<SeriesFigure> = self
-            .figures
-            .into_iter()
-            .filter_map(|(path, mut values)| {
-                let figure = named_figure(&path)?;
-                // A summary leaves out categories that are zero.
-                let absent = figure.is_zero_where_absent().then(|| Number::from(0));
-                values.resize(count, None);
-                values.iter_mut().filter(|value| value.is_none()).for_each(|value| {
-                    value.clone_from(&absent);
-                });
-                let mut expected = bands.remove(&path).unwrap_or_default();
-                expected.resize(count, None);
-                Some(SeriesFigure { figure, values, expected })
-            })
-            .collect();
+        let mut figures = Vec::new();
+        for (path, mut values) in self.figures {
+            let Some(figure) = named_figure(&path) else { continue };
+            values.resize(count, None);
+            // A summary leaves out categories that are zero.
+            if figure.is_zero_where_absent() {
+                for value in &mut values {
+                    value.get_or_insert_with(|| Number::from(0));
+                }
+            }
+            let mut expected = bands.remove(&path).unwrap_or_default();
+            expected.resize(count, None);
+            figures.push(SeriesFigure { figure, values, expected });
+        }
         figures.sort_by(|a, b| {
-            let (a, b) = (&a.figure, &b.figure);
-            a.rank().cmp(&b.rank()).then_with(|| natural_order(a.path(), b.path()))
+            let by_rank = a.figure.rank().cmp(&b.figure.rank());
+            by_rank.then_with(|| natural_order(a.figure.path(), b.figure.path()))
         });
-        let operation = |(owner, mut cycles): (CycleOwner, Vec<Option<u64>>)| {
+        let mut operations = Vec::new();
+        for (owner, mut cycles) in self.operations {
             cycles.resize(count, None);
-            SeriesOperation { name: owner.name(), kind: owner.kind().to_owned(), cycles }
-        };
-        let operations = self.operations.into_iter().map(operation).collect();
-        let Self { runs, unread, lengths, .. } = self;
-        ReportSeries { runs, unread, figures, operations, lengths }
+            let kind = owner.kind().to_owned();
+            operations.push(SeriesOperation { name: owner.name(), kind, cycles });
+        }
+        ReportSeries {
+            runs: self.runs,
+            unread: self.unread,
+            figures,
+            operations,
+            lengths: self.lengths,
+        }
     }
 }
 
@@ -172,11 +176,11 @@ pub fn read_reports(
     let mut series = SeriesBuilder::default();
     let mut done = 0;
     for sources in sources.chunks(READ_AT_ONCE) {
-        let figures = |source: &SeriesSource| {
+        let read = |source: &SeriesSource| {
             let report = Report::open(&source.path)?;
             RunFigures::read(&source.name, &report, choice)
         };
-        let found: Vec<_> = sources.par_iter().map(figures).collect();
+        let found: Vec<_> = sources.par_iter().map(read).collect();
         for (source, found) in sources.iter().zip(found) {
             match found {
                 Ok(run) => series.add(run),
@@ -227,9 +231,14 @@ impl ReportSeries {
 
     /// The unit of work of figures: whole runs if no run states its amount of work.
     pub fn unit(&self, asked: WorkUnit) -> WorkUnit {
-        let says = |run: &SeriesRun| asked.count(run.work).is_some();
-        let mut executed = self.runs.iter().filter(|run| run.not_executed.is_none());
-        if executed.clone().next().is_none() || executed.any(says) { asked } else { WorkUnit::Run }
+        let mut is_executed = false;
+        for run in self.runs.iter().filter(|run| run.not_executed.is_none()) {
+            if asked.count(run.work).is_some() {
+                return asked;
+            }
+            is_executed = true;
+        }
+        if is_executed { WorkUnit::Run } else { asked }
     }
 
     /// The number of units of work of a run; `None` if it is not stated.
@@ -254,15 +263,15 @@ impl ReportSeries {
 
     /// The difference of a figure between a run and the baseline.
     pub fn change(&self, of: &SeriesFigure, run: usize, telling: SeriesTelling) -> Option<f64> {
-        let told = |run| self.told(of, run, telling.unit);
-        Some(told(run)? - told(telling.baseline)?)
+        let before = self.told(of, telling.baseline, telling.unit)?;
+        Some(self.told(of, run, telling.unit)? - before)
     }
 
     /// The same as a share of the baseline's value; `None` if that is zero.
     pub fn share(&self, of: &SeriesFigure, run: usize, telling: SeriesTelling) -> Option<f64> {
         let before = self.told(of, telling.baseline, telling.unit)?;
         let share = self.change(of, run, telling)? / before.abs();
-        share.is_finite().then_some(share)
+        if share.is_finite() { Some(share) } else { None }
     }
 
     /// The behaviour of a figure over the runs.
@@ -297,13 +306,14 @@ impl ReportSeries {
             let unit = asked.name();
             notes.push(format!("Figures are per run: no report says how many {unit}s it took."));
         }
-        let silent =
-            |run: &&SeriesRun| run.not_executed.is_none() && unit.count(run.work).is_none();
-        for run in self.runs.iter().filter(silent) {
-            let (name, unit) = (&run.name, unit.name());
-            notes.push(format!(
-                "{name} has no figures per {unit}: it does not say how many {unit}s it took."
-            ));
+        for run in &self.runs {
+            if run.not_executed.is_none() && unit.count(run.work).is_none() {
+                let name = &run.name;
+                let unit = unit.name();
+                notes.push(format!(
+                    "{name} has no figures per {unit}: it does not say how many {unit}s it took."
+                ));
+            }
         }
         for run in &self.runs {
             if let Some(reason) = &run.not_executed {
@@ -320,11 +330,14 @@ impl ReportSeries {
         for run in &self.runs {
             *targets.entry(&run.target).or_default() += 1;
         }
-        let words = targets.iter().map(|(target, count)| match count {
-            1 => format!("{target} (1 run)"),
-            count => format!("{target} ({count} runs)"),
-        });
-        let words: Vec<String> = words.collect();
-        (words.len() > 1).then(|| format!("Runs are of different targets: {}.", words.join(", ")))
+        if targets.len() < 2 {
+            return None;
+        }
+        let mut words = Vec::new();
+        for (target, count) in targets {
+            let plural = if count == 1 { "" } else { "s" };
+            words.push(format!("{target} ({count} run{plural})"));
+        }
+        Some(format!("Runs are of different targets: {}.", words.join(", ")))
     }
 }

@@ -35,11 +35,11 @@ impl SeriesFigure {
 
     /// Bounds of a value: `1,050,000 to 1,440,000 cycles`.
     pub(super) fn ends(&self, band: Banded) -> String {
-        let round = |value: f64| match self.figure.quantity() {
-            GateQuantity::Seconds | GateQuantity::Share => value,
-            _ => value.round(),
-        };
-        band.ends(|value| self.figure.quantity().text(round(value)))
+        let quantity = self.figure.quantity();
+        band.ends(|value| match quantity {
+            GateQuantity::Seconds | GateQuantity::Share => quantity.text(value),
+            _ => quantity.text(value.round()),
+        })
     }
 
     /// A value of the figure as a table cell.
@@ -118,7 +118,8 @@ impl ReportSeries {
             TableColumn::number("Least"),
             TableColumn::number("Most"),
         ];
-        let row = |cells: &Vec<TableCell>| {
+        let mut rows = Vec::new();
+        for cells in &all.rows {
             let baseline = &cells[1 + telling.baseline];
             let last = &cells[self.runs.len()];
             let share = match (baseline.number(), last.number()) {
@@ -127,13 +128,19 @@ impl ReportSeries {
                 }
                 _ => TableCell::Missing,
             };
-            let values = || cells[1..].iter().filter(|cell| cell.number().is_some());
-            let order = |a: &&TableCell, b: &&TableCell| a.compare(b);
-            let least = values().min_by(order).cloned();
-            let most = values().max_by(order).cloned();
-            vec![cells[0].clone(), baseline.clone(), last.clone(), share, least.into(), most.into()]
-        };
-        DataTable::new(columns, all.rows.iter().map(row).collect())
+            let mut values = cells[1..].to_vec();
+            values.retain(|cell| cell.number().is_some());
+            values.sort_by(TableCell::compare);
+            rows.push(vec![
+                cells[0].clone(),
+                baseline.clone(),
+                last.clone(),
+                share,
+                values.first().cloned().into(),
+                values.last().cloned().into(),
+            ]);
+        }
+        DataTable::new(columns, rows)
     }
 
     /// The page as GitHub Markdown.
@@ -145,11 +152,13 @@ impl ReportSeries {
         for (title, table, note) in self.page(telling, limit) {
             text.push_str(&format!("#### {title}\n\n"));
             if table.rows.is_empty() {
-                text.push_str("none\n")
+                text.push_str("none\n");
             } else {
-                text.push_str(&markdown_table(&table))
+                text.push_str(&markdown_table(&table));
             }
-            text.push_str(&note.map_or_else(String::new, |note| format!("\n{note}\n")));
+            if let Some(note) = note {
+                text.push_str(&format!("\n{note}\n"));
+            }
             text.push('\n');
         }
         for unread in &self.unread {
@@ -175,7 +184,8 @@ impl ReportSeries {
             }
             columns.push(change.clone());
         }
-        let row = |(run, about): (usize, &super::SeriesRun)| {
+        let mut rows = Vec::new();
+        for (run, about) in self.runs.iter().enumerate() {
             let mark = if run == telling.baseline { " (baseline)" } else { "" };
             let mut row =
                 vec![format!("{}{mark}", about.name).into(), about.target.as_str().into()];
@@ -188,9 +198,9 @@ impl ReportSeries {
                 let share = self.share(of, run, telling);
                 row.push(share.map(TableCell::ChangeShare).into());
             }
-            row
-        };
-        DataTable::new(columns, self.runs.iter().enumerate().map(row).collect())
+            rows.push(row);
+        }
+        DataTable::new(columns, rows)
     }
 
     /// A row for each lasting change, in the order of figures and runs.
@@ -243,23 +253,28 @@ impl ReportSeries {
     /// A row for each operation with its cycles in every run, the one that varies most first; the
     /// last row is the whole run.
     pub fn operations_table(&self, telling: SeriesTelling) -> DataTable {
-        let runs = 0..self.runs.len();
         let mut columns = vec![TableColumn::text(format!(
             "Cycles (per {}, averaged over IPUs)",
             self.unit(telling.unit).name()
         ))];
         columns.extend(self.runs.iter().map(|run| TableColumn::number(run.name.as_str())));
-        let cell = |value: Option<f64>| value.map(TableCell::Real).into();
-        let row = |of: &SeriesOperation| {
-            let cycles = runs.clone().map(|run| self.operation_cycles(of, run, telling.unit));
-            [of.name.as_str().into()].into_iter().chain(cycles.map(cell)).collect()
-        };
         let mut operations: Vec<(&SeriesOperation, f64)> =
             self.operations.iter().map(|of| (of, self.spread(of, telling))).collect();
         operations.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.name.cmp(&b.0.name)));
-        let mut rows: Vec<Vec<TableCell>> = operations.iter().map(|(of, _)| row(of)).collect();
-        let whole = runs.clone().map(|run| cell(self.run_cycles(run, telling.unit)));
-        rows.push([TableCell::from("Total")].into_iter().chain(whole).collect());
+        let mut rows = Vec::new();
+        for (operation, _) in operations {
+            let mut row = vec![TableCell::from(operation.name.as_str())];
+            for run in 0..self.runs.len() {
+                let cycles = self.operation_cycles(operation, run, telling.unit);
+                row.push(cycles.map(TableCell::Real).into());
+            }
+            rows.push(row);
+        }
+        let mut total = vec![TableCell::from("Total")];
+        for run in 0..self.runs.len() {
+            total.push(self.run_cycles(run, telling.unit).map(TableCell::Real).into());
+        }
+        rows.push(total);
         DataTable::new(columns, rows)
     }
 

@@ -43,10 +43,11 @@ pub fn list_tables(report: &Arc<Report>) -> Result<Vec<ListedTable>, SqlError> {
     let mut statement = connection.prepare(sql).map_err(failed)?;
     let names = statement.query_map([], |row| row.get::<_, String>(0)).map_err(failed)?;
     let names: Vec<String> = names.filter_map(Result::ok).collect();
-    let replaced =
-        |name: &str| RECORDS.iter().any(|table| table.stands_in(report) && table.name == name);
     let mut tables: Vec<ListedTable> = Vec::new();
-    for name in names.into_iter().filter(|name| !replaced(name)) {
+    for name in names {
+        if RECORDS.iter().any(|table| table.stands_in(report) && table.name == name) {
+            continue;
+        }
         let columns = columns_of(&connection, &name).map_err(failed)?;
         let about = schema::about(&name).unwrap_or_default().to_owned();
         tables.push(ListedTable { name, about, columns });
@@ -77,13 +78,15 @@ fn columns_of(
 }
 
 fn listed(table: &RecordTable) -> ListedTable {
-    let column = |column: &tilescope_vtab::VirtualColumn| ListedColumn {
-        name: column.name.to_owned(),
-        declaration: column.declaration.to_owned(),
-        unit: column.unit.to_owned(),
-        about: column.about.to_owned(),
-    };
-    let columns = table.columns().iter().map(column).collect();
+    let mut columns = Vec::new();
+    for column in table.columns() {
+        columns.push(ListedColumn {
+            name: column.name.to_owned(),
+            declaration: column.declaration.to_owned(),
+            unit: column.unit.to_owned(),
+            about: column.about.to_owned(),
+        });
+    }
     ListedTable { name: table.name.to_owned(), about: table.about.to_owned(), columns }
 }
 

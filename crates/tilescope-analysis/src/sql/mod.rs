@@ -186,14 +186,13 @@ pub fn run(
     let work = report.clone();
     let asked = question.clone();
     let time = clock.clone();
-    let answer = move || {
+    let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK_BYTES);
+    thread.spawn(move || {
         let answer = Answer { clock: time, parts };
         let done = answer.make(&work, &asked);
         // The receiver may be gone.
         let _ = answer.parts.send(AnswerPart::End(done));
-    };
-    let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK_BYTES);
-    thread.spawn(answer)?;
+    })?;
     let too_long = || {
         let steps = clock.steps();
         let hint = if steps >= MANY_STEPS { Some(hint(steps)) } else { None };

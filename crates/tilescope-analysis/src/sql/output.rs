@@ -27,19 +27,17 @@ impl<'w> TextRows<'w> {
 
     /// Writes the header and the rows held so far.
     fn begin(&mut self) -> io::Result<()> {
-        let width = |(at, name): (usize, &String)| {
-            let cells = self.held.iter().filter_map(|row| row.get(at));
-            let widest = cells.map(|(cell, _)| cell.chars().count()).max().unwrap_or(0);
-            widest.max(name.chars().count())
-        };
-        let widths: Vec<usize> = self.names.iter().enumerate().map(width).collect();
         let held = std::mem::take(&mut self.held);
-        // Headers are aligned like their cells.
-        let first = held.first();
-        let is_number =
-            |at: usize| first.and_then(|row| row.get(at)).is_some_and(|(_, number)| *number);
-        let heads: Vec<(String, bool)> =
-            self.names.iter().enumerate().map(|(at, name)| (plain(name), is_number(at))).collect();
+        let mut heads = Vec::new();
+        let mut widths = Vec::new();
+        for (at, name) in self.names.iter().enumerate() {
+            let mut cells = held.iter().filter_map(|row| row.get(at)).peekable();
+            // Headers are aligned like their cells.
+            let is_number = cells.peek().is_some_and(|(_, is_number)| *is_number);
+            let widest = cells.map(|(cell, _)| cell.chars().count()).max().unwrap_or(0);
+            widths.push(widest.max(name.chars().count()));
+            heads.push((plain(name), is_number));
+        }
         self.write(&heads, &widths)?;
         held.iter().try_for_each(|row| self.write(row, &widths))?;
         self.widths = Some(widths);
@@ -151,14 +149,13 @@ impl RowSink for CsvRows<'_> {
     }
 
     fn row(&mut self, values: &[SqlValue]) -> io::Result<()> {
-        let cell = |value: &SqlValue| match value {
+        self.write(values.iter().map(|value| match value {
             SqlValue::Null => String::new(),
             SqlValue::Integer(value) => value.to_string(),
             SqlValue::Real(value) => value.to_string(),
             SqlValue::Text(text) => quoted_for_csv(text),
             SqlValue::Blob(bytes) => hex(bytes),
-        };
-        self.write(values.iter().map(cell))
+        }))
     }
 }
 

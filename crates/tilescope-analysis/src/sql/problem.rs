@@ -89,10 +89,17 @@ fn is_unquoted(sql: &str, path: &str) -> bool {
 /// The known name most similar to a given one, if any is similar.
 fn nearest<'n>(name: &str, known: &'n [String]) -> Option<&'n str> {
     let name = name.to_lowercase();
-    let likeness =
-        |other: &String| strsim::normalized_damerau_levenshtein(&name, &other.to_lowercase());
-    let best = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    if likeness(best) >= 0.6 { Some(best) } else { None }
+    let mut nearest = None;
+    let mut most = 0.6;
+    for other in known {
+        let likeness = strsim::normalized_damerau_levenshtein(&name, &other.to_lowercase());
+        // Of equally similar names, the last one is chosen.
+        if likeness >= most {
+            nearest = Some(other.as_str());
+            most = likeness;
+        }
+    }
+    nearest
 }
 
 fn names(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
@@ -157,15 +164,18 @@ fn place_of_word(sql: &str, byte: usize) -> Option<Range<usize>> {
 
 /// The character range of the first occurrence of a name as a word.
 fn place_of_name(sql: &str, name: &str) -> Option<Range<usize>> {
-    let ends = |letter: Option<char>| !letter.is_some_and(is_of_word);
-    let starts = sql.char_indices().map(|(at, _)| at);
-    let mut found = starts.filter(|at| {
-        let (before, rest) = sql.split_at(*at);
-        let same = rest.get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name));
-        same && ends(before.chars().next_back()) && ends(rest[name.len()..].chars().next())
-    });
-    let start = sql[..found.next()?].chars().count();
-    Some(start..start + name.chars().count())
+    for (start, (at, _)) in sql.char_indices().enumerate() {
+        let (before, rest) = sql.split_at(at);
+        if !rest.get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name)) {
+            continue;
+        }
+        let begins = !before.chars().next_back().is_some_and(is_of_word);
+        let ends = !rest[name.len()..].chars().next().is_some_and(is_of_word);
+        if begins && ends {
+            return Some(start..start + name.chars().count());
+        }
+    }
+    None
 }
 
 /// A message above the line of the query in question, with marks below the position.

@@ -88,16 +88,9 @@ pub fn schedule(report: &Report) -> Result<DataTable, ReportError> {
         }
         rows.sort_by_key(|(.., turn)| (turn.column, turn.stage, turn.range.start));
     }
-    let slot = |column: &ScheduleColumn| {
-        if column.kind == ScheduleColumnKind::Slot {
-            Some(TableCell::Id(column.number))
-        } else {
-            None
-        }
-    };
     Ok(table! { rows, |(schedule, held, turn)|
         short "Iteration" => TableCell::Id(schedule.iteration);
-        short "Slot" => slot(&schedule.columns[turn.column]);
+        short "Slot" => slot_number(&schedule.columns[turn.column]);
         text "Phase" => schedule.phase_of(turn.column).map(|phase| phase.label.as_str());
         id "IPU" => schedule.stages[turn.stage].ipu;
         text "Stage" => &schedule.stages[turn.stage].name;
@@ -108,4 +101,9 @@ pub fn schedule(report: &Report) -> Result<DataTable, ReportError> {
         number "In the FIFO" => held, HELD;
         number "FIFO holds" => schedule.stages[turn.stage].depth, DEPTH;
     })
+}
+
+/// The number of a slot; `None` for the column of an update.
+fn slot_number(column: &ScheduleColumn) -> Option<TableCell> {
+    if column.kind == ScheduleColumnKind::Slot { Some(TableCell::Id(column.number)) } else { None }
 }

@@ -137,16 +137,13 @@ pub fn roofline(roofline: &Roofline, rows: &[LimitsRow], machine: &Machine) -> D
     const PER_CYCLE: &str =
         "FLOPs that its results need / cycles of all its steps, exchanges included";
     let points = roofline.points.iter().filter_map(|point| Some((point, rows.get(point.row)?)));
-    let per_byte = |flops: f64| Some(TableCell::Real(flops)).filter(|_| flops.is_finite());
-    let per_second =
-        |flops: f64| machine.clock.map(|clock| TableCell::Real(flops * clock.0 as f64));
     table! { points, |(point, row)|
         operation "Operation" => &row.name;
         text "Engine" => row.limits.engine.map(|engine| engine_title(engine.rate));
         text "Interface" => point.interface.map(interface_title), INTERFACE;
-        unsummed "FLOPs per byte" => per_byte(point.flops_per_byte),
+        unsummed "FLOPs per byte" => Some(TableCell::Real(point.flops_per_byte)).filter(|_| point.flops_per_byte.is_finite()),
             "FLOPs that its results need / bytes over that interface";
         unsummed "FLOPs per cycle" => TableCell::Real(point.flops_per_cycle), PER_CYCLE;
-        unsummed "FLOPs per second" => per_second(point.flops_per_cycle);
+        unsummed "FLOPs per second" => machine.clock.map(|clock| TableCell::Real(point.flops_per_cycle * clock.0 as f64));
     }
 }

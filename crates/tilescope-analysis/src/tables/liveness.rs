@@ -1,6 +1,5 @@
 //! Tables of liveness: variables with their bytes, vertices and cycles of steps.
 
-use crate::bank_map::PlacedVariable;
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::liveness::{
     AddressTimeline, FreeMemory, LiveVariable, LivenessScope, StepVertices, TileCycles,
@@ -85,7 +84,6 @@ pub fn cycles(rows: &[TileCycles], steps: &[u32]) -> DataTable {
 /// Variables of a tile with addresses and lifetimes, by address.
 pub fn addresses(timeline: &AddressTimeline) -> DataTable {
     const ALWAYS: &str = "Empty for what is always live";
-    let unused = |of: &PlacedVariable| timeline.unused.get(&of.id).map(|steps| steps.len() as u64);
     table! { &timeline.placed, |of|
         text "Variable" => &of.name;
         text "Category" => of.category.title();
@@ -93,24 +91,23 @@ pub fn addresses(timeline: &AddressTimeline) -> DataTable {
         bytes "First address" => of.addresses.start;
         short "First step" => first_step(of.lifetime.as_ref()), ALWAYS;
         short "Last step" => last_step(of.lifetime.as_ref()), ALWAYS;
-        number "Steps unused" => unused(of),
+        number "Steps unused" => timeline.unused.get(&of.id).map(|steps| steps.len() as u64),
             "The longest stretch of its lifetime in which no program uses it";
     }
 }
 
 /// Blocks of a tile that are free at a step, by address.
 pub fn free_blocks(timeline: &AddressTimeline, free: &FreeMemory) -> DataTable {
-    let at = |place: Option<usize>| timeline.placed.get(place?);
-    let name = |of: Option<&PlacedVariable>| of.map(|of| TableCell::from(&of.name));
-    let rows = free.blocks.iter().map(|block| {
-        let [below, above] = block.between.map(at);
-        (block, below, above)
-    });
+    let mut rows = Vec::new();
+    for block in &free.blocks {
+        let [below, above] = block.between.map(|place| timeline.placed.get(place?));
+        rows.push((block, below, above));
+    }
     table! { rows, |(block, below, above)|
         bytes "Size" => block.bytes();
         bytes "First address" => block.addresses.start;
-        text "Below it" => name(below), "The variable that ends where the block begins";
-        text "Above it" => name(above), "The variable that begins where the block ends";
+        text "Below it" => below.map(|of| of.name.as_str()), "The variable that ends where the block begins";
+        text "Above it" => above.map(|of| of.name.as_str()), "The variable that begins where the block ends";
         short "Above until" => last_step(above.and_then(|of| of.lifetime.as_ref())),
             "Last step of the variable above; empty for one that is always live";
     }

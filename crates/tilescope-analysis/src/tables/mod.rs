@@ -116,11 +116,10 @@ pub fn listed() -> Vec<TableListing> {
             found.push(TableListing { name: table.name.to_owned(), about: table.about, filters });
         }
     }
-    let of_topics = |table: &ReportTable| {
+    for table in all() {
         let filters = table.record.and_then(|record| record.filters).unwrap_or_default();
-        TableListing { name: table.path(), about: table.about, filters }
-    };
-    found.extend(all().map(of_topics));
+        found.push(TableListing { name: table.path(), about: table.about, filters });
+    }
     found
 }
 
@@ -185,11 +184,14 @@ pub fn at_path(path: &str) -> Result<&'static ReportTable, UnknownTableError> {
 
 /// Columns of bytes: one for each tile, or one with this title for all tiles.
 fn tile_columns(tiles: &[TileId], title: &str) -> Vec<TableColumn> {
-    let of_tile = |tile: &TileId| TableColumn::bytes(format!("Tile {}", grouped((*tile).into())));
-    match tiles {
-        [] => vec![TableColumn::bytes(title)],
-        tiles => tiles.iter().map(of_tile).collect(),
+    if tiles.is_empty() {
+        return vec![TableColumn::bytes(title)];
     }
+    let mut columns = Vec::new();
+    for tile in tiles {
+        columns.push(TableColumn::bytes(format!("Tile {}", grouped((*tile).into()))));
+    }
+    columns
 }
 
 #[cfg(test)]

@@ -7,12 +7,13 @@ use tilescope_report::units::{Bytes, TileRange, TileRuns, exact_bytes, grouped};
 
 /// All subjects of a kind.
 pub fn subjects(entries: &[MappingListEntry], kind: MappingSubjectKind) -> DataTable {
-    let bytes = || TableColumn::number("Bytes");
-    let cycles = || TableColumn::cycles("Cycles").about("Cycles of the slowest tile");
     let (name, size): (&str, TableColumn) = match kind {
-        MappingSubjectKind::Tensors => ("Tensor", bytes()),
-        MappingSubjectKind::Operations => ("Operation", bytes()),
-        MappingSubjectKind::ComputeSets => ("Compute set", cycles()),
+        MappingSubjectKind::Tensors => ("Tensor", TableColumn::number("Bytes")),
+        MappingSubjectKind::Operations => ("Operation", TableColumn::number("Bytes")),
+        MappingSubjectKind::ComputeSets => {
+            let cycles = TableColumn::cycles("Cycles").about("Cycles of the slowest tile");
+            ("Compute set", cycles)
+        }
     };
     table! { entries, |entry|
         operation name => &entry.name;
@@ -68,17 +69,21 @@ pub fn vertices(mapping: &SubjectTileMapping) -> DataTable {
 
 /// Layouts before and after rearrangements of data.
 pub fn rearrangements(mapping: &SubjectTileMapping) -> DataTable {
-    let holders = |tiles: &TileRuns<Bytes>| -> u64 {
-        let some = tiles.iter().filter(|(_, bytes)| **bytes > Bytes::ZERO);
-        some.map(|(range, _)| u64::from(range.count())).sum()
-    };
-    let layout = |tiles: &TileRuns<Bytes>| {
-        format!("{} tiles, at most {}", grouped(holders(tiles)), exact_bytes(tiles.max().0))
-    };
     table! { &mapping.rearrangements, |one|
         text "Rearrangement" => &one.name;
         text "About" => format!("{} -> {}", layout(&one.before), layout(&one.after));
         number "Bytes" => one.after.total();
         cycles "Cycles" => one.cycles;
     }
+}
+
+/// The number of tiles that hold bytes, and the most bytes of one: `16 tiles, at most 1,024 bytes`.
+fn layout(tiles: &TileRuns<Bytes>) -> String {
+    let mut holders = 0;
+    for (range, bytes) in tiles.iter() {
+        if *bytes > Bytes::ZERO {
+            holders += u64::from(range.count());
+        }
+    }
+    format!("{} tiles, at most {}", grouped(holders), exact_bytes(tiles.max().0))
 }

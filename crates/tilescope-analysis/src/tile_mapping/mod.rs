@@ -151,13 +151,16 @@ fn operations(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
             tiles.extend(set.cycles.iter().map(|(range, _)| range));
         }
     }
-    let entry = |(index, operation): (usize, &tilescope_report::ModelOperation)| MappingListEntry {
-        subject: MappingSubject::Operation(OperationId(index as u32)),
-        name: operation.name.clone(),
-        size: sizes[index],
-        tiles: covered(&mut tiles[index].clone()),
-    };
-    Ok(operations.iter().enumerate().map(entry).collect())
+    let mut entries = Vec::new();
+    for (index, operation) in operations.iter().enumerate() {
+        entries.push(MappingListEntry {
+            subject: MappingSubject::Operation(OperationId(index as u32)),
+            name: operation.name.clone(),
+            size: sizes[index],
+            tiles: covered(&mut tiles[index]),
+        });
+    }
+    Ok(entries)
 }
 
 /// Number of tiles in any of the ranges.
@@ -174,13 +177,16 @@ fn covered(ranges: &mut [TileRange]) -> u64 {
 }
 
 fn compute_sets(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
-    let entry = |(id, set): (ComputeSetId, ComputeSet)| MappingListEntry {
-        subject: MappingSubject::ComputeSet(id),
-        name: set.name.clone(),
-        size: set.cycles.max().0,
-        tiles: set.cycles.tile_count().into(),
-    };
-    Ok(report.compute_sets()?.into_iter().map(entry).collect())
+    let mut entries = Vec::new();
+    for (id, set) in report.compute_sets()? {
+        entries.push(MappingListEntry {
+            subject: MappingSubject::ComputeSet(id),
+            name: set.name,
+            size: set.cycles.max().0,
+            tiles: set.cycles.tile_count().into(),
+        });
+    }
+    Ok(entries)
 }
 
 /// Compute sets with a program that executes each.
@@ -272,17 +278,17 @@ impl SubjectTileMapping {
         counts: BTreeMap<usize, Vec<u64>>,
     ) -> Result<(), ReportError> {
         let types = report.vertex_types()?;
-        let row = |(index, counts): (usize, Vec<u64>)| {
-            let name = types.get(index)?.name.clone();
-            Some(MappedVertexRow {
-                strided_copy: is_strided_copy(&name),
+        self.vertex_types.clear();
+        for (index, counts) in counts {
+            let Some(of) = types.get(index) else { continue };
+            self.vertex_types.push(MappedVertexRow {
+                strided_copy: is_strided_copy(&of.name),
                 count: counts.iter().sum(),
                 tiles: counts.iter().filter(|count| **count > 0).count() as u64,
                 most: counts.iter().copied().max().unwrap_or(0),
-                name,
-            })
-        };
-        self.vertex_types = counts.into_iter().filter_map(row).collect();
+                name: of.name.clone(),
+            });
+        }
         self.vertex_types.sort_by_key(|row| std::cmp::Reverse(row.count));
         Ok(())
     }

@@ -134,7 +134,6 @@ pub fn roofline_figure(found: &ReportLimits, of: &Roofline) -> Figure {
     ys.push(top * clock);
     let mut guides = Vec::new();
     for roof in &of.roofs {
-        let height = |x: f64| roof.flops_per_cycle(x) * clock;
         let (ends, unit, is_used) = match roof.kind {
             RoofKind::Engine(_) => ([FAR.recip(), FAR], flops, true),
             RoofKind::Interface(own) => {
@@ -148,7 +147,7 @@ pub fn roofline_figure(found: &ReportLimits, of: &Roofline) -> Figure {
                 ([ridge / FAR, ridge], bytes, is_used)
             }
         };
-        let [from, to] = ends.map(|x| [x, height(x)]);
+        let [from, to] = ends.map(|x| [x, roof.flops_per_cycle(x) * clock]);
         let name = format!("{} {}", roof.title, with_prefix(roof.per_cycle * clock, unit));
         let shade = if is_used { Shade::Weak } else { Shade::Whole };
         guides.push(FigureGuide { name, from, to, shade, dashed: false });

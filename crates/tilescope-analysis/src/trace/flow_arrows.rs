@@ -59,15 +59,16 @@ impl InterIpuTransfers {
         if let Some(known) = program.and_then(|program| self.0.get(&program)) {
             return known.clone();
         }
-        let senders =
-            parts.iter().filter(|(_, part)| part.bytes_out > Bytes::ZERO).map(|(ipu, _)| *ipu);
-        let receivers =
-            || parts.iter().filter(|(_, part)| part.bytes_in > Bytes::ZERO).map(|(ipu, _)| *ipu);
-        let pairs = senders.flat_map(|from| receivers().map(move |to| (from, to)));
-        pairs
-            .filter(|(from, to)| from != to)
-            .map(|(from, to)| InterIpuTransfer { from, to, bytes: None })
-            .collect()
+        let mut transfers = Vec::new();
+        for (from, sender) in parts {
+            for (to, receiver) in parts {
+                let moves = sender.bytes_out > Bytes::ZERO && receiver.bytes_in > Bytes::ZERO;
+                if moves && from != to {
+                    transfers.push(InterIpuTransfer { from: *from, to: *to, bytes: None });
+                }
+            }
+        }
+        transfers
     }
 }
 
@@ -94,11 +95,10 @@ pub fn arrows(
     steps: &[StepId],
 ) -> Result<Vec<FlowArrow>, ReportError> {
     let mut arrows = Vec::new();
-    let lanes = || trace.lanes().iter().filter(|lane| lane.sub_lane == 0);
     for step in steps {
         let mut parts = BTreeMap::new();
         let mut behind = BTreeMap::new();
-        for info in lanes() {
+        for info in trace.lanes().iter().filter(|info| info.sub_lane == 0) {
             let lane = trace.lane_of(info.ipu, 0);
             let found = lane.map(|lane| lane.find_with_next(*step, STEPS_TO_CONSUMER));
             let found = found.transpose()?.unwrap_or_default();

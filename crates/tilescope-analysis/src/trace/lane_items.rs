@@ -129,10 +129,11 @@ impl LaneItem {
 
     /// The label of the bar.
     pub fn text(&self, labels: &ProgramLabels) -> String {
-        let program = |program: Option<ProgramId>| program.and_then(|id| labels.get(id));
         match &self.kind {
-            LaneItemKind::Step(step) => program(step.program)
-                .map_or_else(|| step.kind.name().to_owned(), |label| label.leaf.clone()),
+            LaneItemKind::Step(step) => match step.program.and_then(|id| labels.get(id)) {
+                Some(label) => label.leaf.clone(),
+                None => step.kind.name().to_owned(),
+            },
             LaneItemKind::Operation(node, _) | LaneItemKind::Parent(node, _) => {
                 labels.node_name(*node).to_owned()
             }
@@ -164,17 +165,16 @@ pub struct LaneItemList {
 impl LaneItemList {
     /// The bar of `row` that covers `cycle`; bars of full height count in every row.
     pub fn hit(&self, row: u32, cycle: Cycles, slack: Cycles) -> Option<&LaneItem> {
-        let own = |item: &&LaneItem| item.row == row || item.full_height;
-        let near = |item: &&LaneItem| {
+        let in_row = self.items.iter().filter(|item| item.row == row || item.full_height);
+        let near = in_row.filter(|item| {
             item.range.start <= cycle.saturating_add(slack)
                 && cycle < item.range.end.max(item.range.start + Cycles(1)).saturating_add(slack)
-        };
-        let distance = |item: &&LaneItem| {
+        });
+        near.min_by_key(|item| {
             let middle = item.range.start + item.range.length() / 2;
             let inside = item.range.start <= cycle && cycle < item.range.end;
             (!inside, middle.abs_diff(cycle))
-        };
-        self.items.iter().filter(own).filter(near).min_by_key(distance)
+        })
     }
 }
 

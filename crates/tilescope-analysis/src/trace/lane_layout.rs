@@ -153,33 +153,40 @@ fn is_sync(span: &LaneSpan) -> bool {
 /// Number of consecutive syncs of the same kind: a wait for other IPUs must not be named after the
 /// sync of tiles that follows it.
 fn run_of_syncs(spans: &[LaneSpan], labels: &ProgramLabels) -> usize {
-    let leaf = |span: &LaneSpan| label(span, labels).map(|label| label.leaf.as_str());
-    let first = spans.first().and_then(leaf);
-    let alike = |span: &&LaneSpan| is_sync(span) && leaf(span) == first;
-    spans.iter().take_while(alike).count()
+    let Some(first) = spans.first() else { return 0 };
+    let name = leaf(first, labels);
+    spans.iter().take_while(|span| is_sync(span) && leaf(span, labels) == name).count()
+}
+
+fn leaf<'a>(span: &LaneSpan, labels: &'a ProgramLabels) -> Option<&'a str> {
+    label(span, labels).map(|label| label.leaf.as_str())
 }
 
 /// Number of steps from the first one on that belong to the same operation, including syncs between
 /// them.
 fn run_of_operation(spans: &[LaneSpan], labels: &ProgramLabels) -> usize {
-    let operation = |span: &LaneSpan| match span {
-        LaneSpan::Step(step)
-            if matches!(step.kind, ProgramKind::OnTileExecute | ProgramKind::DoExchange) =>
-        {
-            label(span, labels).and_then(|label| label.operation)
-        }
-        _ => None,
-    };
-    let Some(wanted) = operation(&spans[0]) else { return 1 };
+    let Some(wanted) = operation_of(&spans[0], labels) else { return 1 };
     let mut count = 1;
     for (at, span) in spans.iter().enumerate().skip(1) {
-        if operation(span) == Some(wanted) {
+        if operation_of(span, labels) == Some(wanted) {
             count = at + 1;
         } else if !is_internal_sync(span, labels) {
             break;
         }
     }
     count
+}
+
+/// The node of the operation of a compute set or of an exchange within an IPU.
+fn operation_of(span: &LaneSpan, labels: &ProgramLabels) -> Option<NameTreeNodeId> {
+    match span {
+        LaneSpan::Step(step)
+            if matches!(step.kind, ProgramKind::OnTileExecute | ProgramKind::DoExchange) =>
+        {
+            label(span, labels)?.operation
+        }
+        _ => None,
+    }
 }
 
 fn is_internal_sync(span: &LaneSpan, labels: &ProgramLabels) -> bool {

@@ -6,7 +6,7 @@
 //! those of the lane exactly: nothing is lost or counted twice at a boundary.
 
 use std::ops::Sub;
-use tilescope_report::trace::{LaneSpan, PerActivity, TraceLane};
+use tilescope_report::trace::{LaneSpan, TraceLane};
 use tilescope_report::units::{Bytes, CycleRange, Cycles, Quantity};
 use tilescope_report::{ReportError, StepActivity};
 
@@ -138,11 +138,10 @@ fn of_span(span: &LaneSpan) -> LinkColumn {
         },
         LaneSpan::Step(_) => LinkColumn::default(),
         LaneSpan::Bucket(bucket) => {
-            let of = |bytes: &PerActivity<Bytes>| bytes[LINKS];
             let totals = &bucket.totals;
             LinkColumn {
-                sent: of(&totals.bytes_out),
-                received: of(&totals.bytes_in),
+                sent: totals.bytes_out[LINKS],
+                received: totals.bytes_in[LINKS],
                 exchanging: totals.cycles[LINKS],
             }
         }

@@ -143,8 +143,13 @@ impl ProgramLabels {
 
     /// The number of rows of the flame view for the deepest program.
     pub fn rows(&self) -> u32 {
-        let rows = |label: &ProgramLabel| label.parent.map_or(1, |parent| self.depth(parent) + 2);
-        self.labels.values().map(rows).max().unwrap_or(1)
+        let mut rows = 1;
+        for label in self.labels.values() {
+            if let Some(parent) = label.parent {
+                rows = rows.max(self.depth(parent) + 2);
+            }
+        }
+        rows
     }
 
     /// Programs whose name or kind contains `text`, case-insensitive.
@@ -196,18 +201,20 @@ fn path_parts(name: &str) -> Vec<&str> {
 /// Removes the prefix of a name: `m4/Convolve/ExchangePre` for `cs0_m4/Convolve/ExchangePre`, and
 /// `m4/Conv_1/preRegroup/ExchangePre` for `copy6_Copy_{a,b}_to_m4/Conv_1/preRegroup/ExchangePre`.
 fn without_prefix(name: &str) -> &str {
-    let numbered = |prefix: &str| {
-        let rest = name.strip_prefix(prefix)?;
-        let digits = rest.find(|letter: char| !letter.is_ascii_digit()).filter(|at| *at > 0)?;
-        rest[digits..].strip_prefix('_')
-    };
-    if let Some(rest) = numbered("cs") {
+    if let Some(rest) = behind_number(name, "cs") {
         return rest;
     }
-    match numbered("copy") {
+    match behind_number(name, "copy") {
         Some(rest) => rest.rsplit_once("_to_").map_or(rest, |(_, target)| target),
         None => name,
     }
+}
+
+/// The part of a name behind a prefix, its number and `_`; `None` if it does not begin like this.
+fn behind_number<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
+    let rest = name.strip_prefix(prefix)?;
+    let digits = rest.find(|letter: char| !letter.is_ascii_digit()).filter(|at| *at > 0)?;
+    rest[digits..].strip_prefix('_')
 }
 
 #[cfg(test)]

@@ -32,12 +32,11 @@ pub fn first_run(
     for index in 0..trace.lanes().len() {
         let Some(lane) = trace.lane(index) else { continue };
         let Some(position) = first_position(lane, program)? else { continue };
-        let info = lane.info();
-        let step = lane
-            .step(position)?
-            .filter(|step| first.is_none_or(|found| step.range.start < found.step.range.start));
-        let here = |step| LaneStepLocation { ipu: info.ipu, sub_lane: info.sub_lane, step };
-        first = step.map(here).or(first);
+        let Some(step) = lane.step(position)? else { continue };
+        if first.is_none_or(|found| step.range.start < found.step.range.start) {
+            let info = lane.info();
+            first = Some(LaneStepLocation { ipu: info.ipu, sub_lane: info.sub_lane, step });
+        }
     }
     Ok(first)
 }
@@ -192,11 +191,11 @@ pub(crate) fn program_runs_of(
     trace: &Trace,
     wanted: impl Fn(&LaneInfo, ProgramKind) -> bool,
 ) -> Result<ProgramRuns, ReportError> {
-    let sums = |index: usize| match trace.lane(index) {
+    let read = |index: usize| match trace.lane(index) {
         Some(lane) => Ok(Some((lane.info(), lane.program_sums()?))),
         None => Ok(None),
     };
-    let lanes = (0..trace.lanes().len()).into_par_iter().map(sums);
+    let lanes = (0..trace.lanes().len()).into_par_iter().map(read);
     let lanes: Vec<Option<(LaneInfo, Arc<Vec<ProgramStepSums>>)>> =
         lanes.collect::<Result<_, ReportError>>()?;
     let mut steps = Vec::new();

@@ -11,7 +11,7 @@ use crate::replica_classes::class_words;
 use tilescope_report::units::{
     Bytes, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, ReplicaIpu, StepId, grouped, percent,
 };
-use tilescope_report::{ProgramKind, Report, ReportError, ReportPart, StreamEndpoint, TileTraffic};
+use tilescope_report::{ProgramKind, Report, ReportError, ReportPart, StreamEndpoint};
 
 const CYCLES: &str = "end of the last tile - start of the last tile; \
                       overlapped: start of the last tile - start of the first";
@@ -143,9 +143,12 @@ pub fn step_view(
         rows.push("Replicas", words);
     }
     if report.has(ReportPart::TileBalance) && here.active_tiles > 0 {
-        let spread = |min: Cycles, max: Cycles| format!("{} - {}", grouped(min.0), grouped(max.0));
-        rows.push("Active tiles start", spread(here.from_min, here.from_max));
-        rows.push("Active tiles end", spread(here.to_min, here.to_max));
+        for (name, min, max) in [
+            ("Active tiles start", here.from_min, here.from_max),
+            ("Active tiles end", here.to_min, here.to_max),
+        ] {
+            rows.push(name, format!("{} - {}", grouped(min.0), grouped(max.0)));
+        }
     }
     let vertices = match details.compute_set {
         Some(id) if report.has(ReportPart::Vertices) => vertices(report, id, ipu)?,
@@ -226,16 +229,16 @@ fn exchange_rows(
     }
     let Some(exchange) = report.exchange(program)? else { return Ok(()) };
     let on_ipu = report.target()?.tiles_of_ipu(ipu);
-    let moved = |traffic: &TileTraffic| traffic.bytes_in + traffic.bytes_out;
     let mut total = Bytes::ZERO;
     let mut busiest = Bytes::ZERO;
     let mut code = Bytes::ZERO;
     for (tiles, traffic) in exchange.tiles.iter() {
         let count = u64::from(tiles.intersection(on_ipu).count());
         if count > 0 {
-            total += moved(traffic) * count;
+            let moved = traffic.bytes_in + traffic.bytes_out;
+            total += moved * count;
             code += traffic.code_bytes * count;
-            busiest = busiest.max(moved(traffic));
+            busiest = busiest.max(moved);
         }
     }
     if !busiest.is_zero() {

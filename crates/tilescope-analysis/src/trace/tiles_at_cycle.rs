@@ -128,6 +128,7 @@ impl TileSources {
                 steps.entry(step.program).or_insert(at);
             }
         }
+        let labels = if report.has_tile_samples() { Some(report.sample_labels()?) } else { None };
         Ok(Self {
             target: report.target()?,
             programs: report.programs()?,
@@ -135,7 +136,7 @@ impl TileSources {
             cycles: sets.collect(),
             steps,
             memory: OnceLock::new(),
-            labels: report.has_tile_samples().then(|| report.sample_labels()).transpose()?,
+            labels,
         })
     }
 

@@ -56,24 +56,22 @@ fn lower_bound(of: &ExchangeCycles, machine: &Machine, numbers: NumberFormat) ->
                 an IPU."
             .to_owned();
     };
-    let part = |tile: Option<BusiestTile>, verb: &str| {
-        let words = |of: BusiestTile| {
-            let bytes = numbers.bytes(of.bytes.0);
-            format!("tile {} {verb} {bytes}", grouped(of.tile.into()))
-        };
-        tile.map_or_else(|| format!("none {verb} anything"), words)
-    };
-    let sends = part(traffic.sender, "sends");
-    let receives = part(traffic.receiver, "receives");
-    let rate = |interface| machine.limits.bytes_per_cycle(interface).unwrap_or_default();
-    let alone = rate(MachineInterface::TileSend);
+    let sends = busiest_words(traffic.sender, "sends", numbers);
+    let receives = busiest_words(traffic.receiver, "receives", numbers);
+    let alone = machine.limits.bytes_per_cycle(MachineInterface::TileSend).unwrap_or_default();
     let shared = if traffic.received > traffic.sent {
-        let shared = rate(MachineInterface::Tile);
+        let shared = machine.limits.bytes_per_cycle(MachineInterface::Tile).unwrap_or_default();
         format!(", {shared} for what another tile on its bus can receive too")
     } else {
         String::new()
     };
     format!("Of its tiles, {sends} and {receives}, at {alone} B per cycle{shared}.")
+}
+
+/// The busiest tile and its bytes: `tile 7 sends 2 KiB`.
+fn busiest_words(tile: Option<BusiestTile>, verb: &str, numbers: NumberFormat) -> String {
+    let Some(of) = tile else { return format!("none {verb} anything") };
+    format!("tile {} {verb} {}", grouped(of.tile.into()), numbers.bytes(of.bytes.0))
 }
 
 fn why_unknown(of: &ExchangeCycles, machine: &Machine) -> &'static str {

@@ -28,7 +28,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tilescope_report::trace::{ProgramStepSums, Trace};
-use tilescope_report::units::{Cycles, IpuId, OperationId, ProgramId, TileId};
+use tilescope_report::units::{Bytes, Cycles, IpuId, OperationId, ProgramId, TileId};
 use tilescope_report::{
     ExchangeTraffic, MachineInterface, ProgramKind, ProgramNodeTable, Report, ReportError,
     ReportPart, StepActivity, Target, TileTraffic,
@@ -139,17 +139,20 @@ pub fn exchange_cycles(report: &Report) -> Result<ExchangeCyclesList, ReportErro
     }
     let mut places: BTreeSet<(ProgramId, IpuId)> = steps.sums.keys().copied().collect();
     places.extend(reader.compiled());
-    let row = |(id, ipu): (ProgramId, IpuId)| {
+    let mut rows = Vec::new();
+    for (id, ipu) in places {
         let sums = steps.sums.get(&(id, ipu)).map_or(&[][..], Vec::as_slice);
         let mut row = reader.row(id, ipu, sums);
-        row.run = known.as_ref().map(|known| {
+        if let Some(known) = &known {
             let arrivals = known.get(&(id, ipu)).copied();
             let run = reader.run(&row, sums, arrivals.unwrap_or(Ok(TileArrivals::default())));
-            measured.get(&(id, ipu)).map_or(run, |of| run.measured(of))
-        });
-        row
-    };
-    let mut rows: Vec<ExchangeCycles> = places.into_iter().map(row).collect();
+            row.run = match measured.get(&(id, ipu)) {
+                Some(measured) => Some(run.measured(measured)),
+                None => Some(run),
+            };
+        }
+        rows.push(row);
+    }
     rows.sort_by_key(|row| {
         let run = row.run.as_ref();
         Reverse((run.and_then(ExchangeRun::avoidable), run.map(|run| run.cycles)))
@@ -206,18 +209,18 @@ impl ExchangeReader {
     }
 
     /// Programs that move data, executed or not, and the IPUs whose tiles take part.
-    fn compiled(&self) -> impl Iterator<Item = (ProgramId, IpuId)> {
+    fn compiled(&self) -> Vec<(ProgramId, IpuId)> {
         let own = self.exchanges.keys().map(|id| (*id, *id));
-        let traffics = own.chain(self.programs.further_uses());
-        traffics.flat_map(move |(id, body)| {
-            let ipus = (0..self.target.ipus_per_replica).map(IpuId);
-            let traffic = self.exchanges.get(&body);
-            let takes_part = move |ipu: &IpuId| {
-                let tiles = self.target.tiles_of_ipu(*ipu);
-                traffic.is_some_and(|traffic| traffic.tiles.overlaps(tiles))
-            };
-            ipus.filter(takes_part).map(move |ipu| (id, ipu))
-        })
+        let mut places = Vec::new();
+        for (id, body) in own.chain(self.programs.further_uses()) {
+            let Some(traffic) = self.exchanges.get(&body) else { continue };
+            for ipu in (0..self.target.ipus_per_replica).map(IpuId) {
+                if traffic.tiles.overlaps(self.target.tiles_of_ipu(ipu)) {
+                    places.push((id, ipu));
+                }
+            }
+        }
+        places
     }
 
     fn row(&self, id: ProgramId, ipu: IpuId, sums: &[ProgramStepSums]) -> ExchangeCycles {
@@ -247,15 +250,22 @@ impl ExchangeReader {
         sums: &[ProgramStepSums],
         arrivals: KnownArrivals,
     ) -> ExchangeRun {
-        let add = |sum: Cycles, more: Cycles| sum.saturating_add(more);
-        let moving = |sums: &ProgramStepSums| match row.traffic {
-            Some(bound) if row.kind == ProgramKind::DoExchange => bound.moving(sums),
-            _ => sums.cycles,
-        };
+        let mut executions = 0;
+        let mut cycles = Cycles::ZERO;
+        let mut transfer = Cycles::ZERO;
+        for sums in sums {
+            let moving = match row.traffic {
+                Some(bound) if row.kind == ProgramKind::DoExchange => bound.moving(sums),
+                _ => sums.cycles,
+            };
+            executions += sums.steps;
+            cycles = cycles.saturating_add(sums.cycles);
+            transfer = transfer.saturating_add(moving);
+        }
         ExchangeRun {
-            executions: sums.iter().map(|sums| sums.steps).sum(),
-            cycles: sums.iter().map(|sums| sums.cycles).fold(Cycles::ZERO, add),
-            transfer: sums.iter().map(moving).fold(Cycles::ZERO, add),
+            executions,
+            cycles,
+            transfer,
             knows_start: row.traffic.is_some_and(|bound| bound.slowest.is_some()),
             least: sums.iter().map(|sums| self.least(row, sums)).sum::<Option<f64>>().map(whole),
             arrivals,
@@ -320,10 +330,16 @@ pub fn exchange_tiles(
             rows.push(ExchangeTile { tile, traffic: *of, least, cycles });
         }
     }
-    let moved = |of: &ExchangeTile| of.traffic.bytes_in.max(of.traffic.bytes_out);
     rows.sort_by(|one, other| {
-        let least = |of: &ExchangeTile| of.least.unwrap_or_default();
-        least(other).total_cmp(&least(one)).then_with(|| moved(other).cmp(&moved(one)))
+        let by_least = other.least.unwrap_or_default().total_cmp(&one.least.unwrap_or_default());
+        by_least.then_with(|| other.moved().cmp(&one.moved()))
     });
     Ok(rows)
+}
+
+impl ExchangeTile {
+    /// Bytes received or sent, the larger of the two.
+    fn moved(&self) -> Bytes {
+        self.traffic.bytes_in.max(self.traffic.bytes_out)
+    }
 }
