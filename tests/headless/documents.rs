@@ -205,6 +205,9 @@ fn help_pages_call_controls_as_the_window_does() {
     let mut pages = 0;
     for entry in std::fs::read_dir(root().join("assets/help")).expect("help pages") {
         let path = entry.expect("a page").path();
+        if path.is_dir() {
+            continue;
+        }
         let name = path.file_stem().expect("a name").to_string_lossy().replace('-', "_");
         // A page about a view names controls of that view, any other page controls of any view.
         let view = root().join(gui).join("views").join(&name);
@@ -225,4 +228,29 @@ fn help_pages_call_controls_as_the_window_does() {
     for word in ["BSP", "slot", "phase", "iteration", "stage", "micro-batch"] {
         assert!(words.contains(&format!("| {word} |")), "{word} is not explained");
     }
+}
+
+/// Pages on mechanisms name keys and bundled specs that exist.
+#[test]
+fn pages_on_mechanisms_name_keys_and_specs_that_exist() {
+    let options = document("docs/options.md");
+    let mut pages = 0;
+    for entry in std::fs::read_dir(root().join("assets/help/mechanisms")).expect("help pages") {
+        let path = entry.expect("a page").path();
+        let text = std::fs::read_to_string(&path).expect("a page");
+        for span in code_spans(&text) {
+            let key = span.split([' ', '=']).next().unwrap_or_default();
+            if ["options.", "model.", "target."].iter().any(|table| key.starts_with(table)) {
+                assert!(options.contains(&format!("`{key}`")), "{}: no key {key}", path.display());
+            }
+        }
+        for line in text.lines().filter(|line| line.contains("bundled spec")) {
+            let (_, named) = line.split_once("bundled spec").expect("a name");
+            let spec = code_spans(named).next().expect("a name in backquotes");
+            let file = root().join(format!("assets/specs/{spec}.toml"));
+            assert!(file.exists(), "{}: no bundled spec {spec}", path.display());
+        }
+        pages += 1;
+    }
+    assert!(pages >= 15, "{pages} pages");
 }

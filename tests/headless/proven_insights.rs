@@ -420,16 +420,14 @@ fn a_program_that_does_not_fit_is_told_how_it_would() {
     let keys = |finding: &Value| -> Vec<String> {
         finding["changes"].as_object().expect("changes").keys().cloned().collect()
     };
-    let [first, second] = [&found[0], &found[1]];
-    assert_eq!(keys(first), ["model.precision", "target.name"]);
-    assert_eq!(
-        keys(second),
-        ["model.precision", "options.available_memory_proportion", "target.name"]
-    );
-    for finding in [first, second] {
-        assert_eq!(finding["measured"]["outcome"], "now_fits");
+    let fits = |finding: &&Value| finding["measured"]["outcome"] == "now_fits";
+    let fitting: Vec<&Value> = found.iter().take_while(fits).collect();
+    assert_eq!(keys(fitting[0]), ["model.precision", "target.name"]);
+    let is_certain =
+        |finding: &Value| !finding["sentence"].as_str().expect("words").contains("uncertain");
+    assert!(!is_certain(fitting[0]), "619 of 624 KiB");
+    assert!(fitting[1..].iter().all(|finding| is_certain(finding)) && fitting.len() > 1);
+    for finding in fitting {
         assert!(!finding["cost"].as_str().expect("words").is_empty());
     }
-    assert!(first["sentence"].as_str().expect("words").contains("uncertain"), "{first}");
-    assert!(!second["sentence"].as_str().expect("words").contains("uncertain"), "{second}");
 }

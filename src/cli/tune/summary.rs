@@ -79,11 +79,15 @@ impl TuneSummary<'_> {
 
     /// All feasible points that no other point beats in every objective; of equal ones, the point
     /// with the fewest changes.
-    fn front<'p>(&self, store: &'p TrialStore<'_>) -> Vec<&'p Point> {
-        let is_wanted = |point: &&Point| {
-            self.space.conditions.iter().all(|condition| condition.of_figures(point) != Some(false))
-        };
-        let points: Vec<&Point> = store.points().iter().filter(is_wanted).collect();
+    fn front<'p>(&self, path: &TunePath, store: &'p TrialStore<'_>) -> Vec<&'p Point> {
+        let mut points: Vec<&Point> = Vec::new();
+        for (place, point) in store.points().iter().enumerate() {
+            let conditions = &self.space.conditions;
+            let misses = conditions.iter().any(|of| of.of_figures(point) == Some(false));
+            if !misses && !path.beyond.contains(&place) {
+                points.push(point);
+            }
+        }
         let on_front = is_on_front(points.iter().copied());
         let mut front: Vec<&Point> = points
             .into_iter()
@@ -132,7 +136,7 @@ impl TuneSummary<'_> {
             untried: path.untried.clone(),
             hopeless: path.hopeless,
             untold: store.untold(),
-            pareto_front: self.front(store).into_iter().cloned().collect(),
+            pareto_front: self.front(path, store).into_iter().cloned().collect(),
             shortfall: self.shortfall(path.best()).map(str::to_owned),
             fits_if_free: path.fits_if_free.clone(),
         }

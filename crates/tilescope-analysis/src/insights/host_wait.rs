@@ -11,7 +11,7 @@ use tilescope_report::{ProgramKind, ProgramNode, StepActivity};
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "host_wait",
     description: "time spent waiting for the host (StreamCopyBegin)",
-    keys: &["options.host.stream_callbacks_multi_thread_mode", DEPTH],
+    keys: &["options.host.stream_callbacks_multi_thread_mode", DEPTH, INSTANCES],
     find,
 };
 
@@ -20,6 +20,9 @@ const MIN_SHARE: f64 = 0.02;
 
 /// The key of the number of micro-batches that the host prepares ahead.
 const DEPTH: &str = "options.prefetch_depth";
+
+/// The key of the number of host processes, each with a loader of its own.
+const INSTANCES: &str = "options.num_instances";
 
 /// True if a program waits for the host.
 pub(crate) fn waits(program: &ProgramNode) -> bool {
@@ -55,7 +58,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     }
     let depth = facts.spec_number(DEPTH).unwrap_or(1);
-    vec![InsightFinding {
+    let instances = more_instances(facts, gain, ipu);
+    let late = InsightFinding {
         sentence: format!(
             "IPU {ipu} waits for the host in StreamCopyBegin for {share} of the run."
         ),
@@ -74,5 +78,28 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         ),
         place: facts.longest_in_trace(ipu, waits),
         ..InsightFinding::about(InsightSubject::Time, &RULE)
-    }]
+    };
+    std::iter::once(late).chain(instances).collect()
+}
+
+/// More host processes, where several replicas share one.
+fn more_instances(facts: &InsightFacts, gain: RunShare, ipu: IpuId) -> Option<InsightFinding> {
+    let instances = facts.spec_number(INSTANCES)?.max(1);
+    let replicas = facts.spec_number("options.replication_factor")?;
+    let more = (instances + 1..=replicas).find(|count| replicas.is_multiple_of(*count))?;
+    let (plural, verb) = if instances == 1 { ("", "loads") } else { ("es", "load") };
+    Some(InsightFinding {
+        sentence: format!(
+            "{instances} host process{plural} {verb} the samples of {replicas} replicas, and IPU {ipu} \
+             waits for them."
+        ),
+        advice: format!(
+            "{more} processes (poprun --num-instances) each have a loader of their own."
+        ),
+        formula: "the waits of host_wait on the critical path / cycles of the run",
+        gain: InsightGain::Time(gain),
+        proposal: facts.proposal([(INSTANCES, json!(more))], "Host cores and memory"),
+        place: facts.longest_in_trace(ipu, waits),
+        ..InsightFinding::about(InsightSubject::Time, &RULE)
+    })
 }

@@ -14,6 +14,7 @@ use crate::point::Point;
 use crate::trial::TrialOutcome;
 use crate::trial_store::{TrialStore, TrialTask};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use tilescope_analysis::insights::SpecChanges;
 
 /// Number of simulations of a round.
@@ -77,6 +78,8 @@ pub struct TunePath {
     /// The smallest change with which the spec fits, where it changes keys that must stay and nothing
     /// else helps.
     pub fits_if_free: Option<FitFound>,
+    /// Places of the points, among those of the store, that were tried for it.
+    pub beyond: Range<usize>,
     /// Number of proposals beside the path that could not beat it, according to their bounds.
     pub hopeless: usize,
     /// True if no changes were left to try.
@@ -131,6 +134,7 @@ impl<'a, 's> Tuner<'a, 's> {
             dead_ends: Vec::new(),
             untried: Vec::new(),
             fits_if_free: None,
+            beyond: 0..0,
             hopeless: 0,
             exhausted: false,
         };
@@ -167,7 +171,9 @@ impl<'a, 's> Tuner<'a, 's> {
         let fit = smallest_fit(self.space, &allowed, self.store)?;
         let Some(FitFound { moved, point }) = fit.found.into_iter().next() else {
             if allowed.levers.len() < self.space.fit.levers.len() {
+                let first = self.store.points().len();
                 let fit = smallest_fit(self.space, &self.space.fit, self.store)?;
+                self.path.beyond = first..self.store.points().len();
                 self.path.fits_if_free = fit.found.into_iter().next();
             }
             return Ok(());
@@ -436,14 +442,17 @@ impl<'a, 's> Tuner<'a, 's> {
 
     /// Points beside the path without computed proposals, the best first.
     fn next_best(&self) -> Vec<SpecChanges> {
-        let scored = |point: &Point| {
-            let score = self.space.objective.score(point, &self.space.conditions)?;
+        let mut points: Vec<(SpecChanges, f64)> = Vec::new();
+        for (place, point) in self.store.points().iter().enumerate() {
+            let score = self.space.objective.score(point, &self.space.conditions);
             let is_new = self.store.findings(&point.changes).is_none();
-            (is_new && score.class == self.score.class)
-                .then(|| (point.changes.clone(), score.value))
-        };
-        let mut points: Vec<(SpecChanges, f64)> =
-            self.store.points().iter().filter_map(scored).collect();
+            if let Some(score) = score.filter(|score| score.class == self.score.class)
+                && is_new
+                && !self.path.beyond.contains(&place)
+            {
+                points.push((point.changes.clone(), score.value));
+            }
+        }
         points.sort_by(|a, b| a.1.total_cmp(&b.1));
         points.into_iter().map(|(changes, _)| changes).collect()
     }

@@ -22,9 +22,43 @@ const PAGES: [&str; 7] = [
     ),
 ];
 
-/// All pages, those of the views first.
+/// The pages on how IPU programs work: pipelines, collectives, syncs, streams and memory.
+const MECHANISMS: [&str; 17] = [
+    include_str!("../../../../../assets/help/mechanisms/pipelining.md"),
+    include_str!("../../../../../assets/help/mechanisms/replication.md"),
+    include_str!("../../../../../assets/help/mechanisms/sync.md"),
+    include_str!("../../../../../assets/help/mechanisms/batches.md"),
+    include_str!("../../../../../assets/help/mechanisms/prefetch.md"),
+    include_str!("../../../../../assets/help/mechanisms/io-tiles.md"),
+    include_str!("../../../../../assets/help/mechanisms/rearrangement.md"),
+    include_str!("../../../../../assets/help/mechanisms/memory-proportion.md"),
+    include_str!("../../../../../assets/help/mechanisms/recomputation.md"),
+    include_str!("../../../../../assets/help/mechanisms/off-loading.md"),
+    include_str!("../../../../../assets/help/mechanisms/replicated-tensor-sharding.md"),
+    include_str!("../../../../../assets/help/mechanisms/phases.md"),
+    include_str!("../../../../../assets/help/mechanisms/sharding.md"),
+    include_str!("../../../../../assets/help/mechanisms/domain-sharding.md"),
+    include_str!("../../../../../assets/help/mechanisms/tensor-parallelism.md"),
+    include_str!("../../../../../assets/help/mechanisms/outlining.md"),
+    include_str!("../../../../../assets/help/mechanisms/compilation.md"),
+];
+
+/// All pages: those of the views, of shared features, and of mechanisms.
 pub(crate) fn pages() -> impl Iterator<Item = &'static str> {
-    VIEWS.iter().map(|view| view.help).chain(PAGES)
+    VIEWS.iter().map(|view| view.help).chain(PAGES).chain(MECHANISMS)
+}
+
+/// The heading of the group of pages that begins at an index of [`pages`].
+fn group_title(at: usize) -> Option<&'static str> {
+    if at == 0 {
+        Some("Views")
+    } else if at == VIEWS.len() {
+        Some("Features")
+    } else if at == VIEWS.len() + PAGES.len() {
+        Some("Mechanisms")
+    } else {
+        None
+    }
 }
 
 /// The text of a page's heading.
@@ -51,13 +85,19 @@ pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSess
         pages().enumerate().filter(|(_, page)| page.to_lowercase().contains(&wanted)).collect();
     ui.horizontal_wrapped(|ui| {
         for (at, page) in &found {
+            if let Some(group) = group_title(*at) {
+                if *at > 0 {
+                    ui.end_row();
+                }
+                ui.weak(group);
+            }
             if ui.selectable_label(*at == overlay.selected_entry, title(page)).clicked() {
                 overlay.selected_entry = *at;
             }
         }
     });
     let page = found.iter().find(|(at, _)| *at == overlay.selected_entry).or(found.first());
-    let height = scroll_height(ui) - 70.0;
+    let height = scroll_height(ui) - 120.0;
     ScrollArea::vertical().max_height(height).auto_shrink(false).show(ui, |ui| match page {
         Some((_, page)) => page_ui(ui, page),
         None => drop(ui.label("No matching page.")),
