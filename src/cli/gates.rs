@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn xml_has_no_marks_of_its_own_in_attributes() {
+    fn attributes_are_escaped_in_xml() {
         assert_eq!(xml("a < \"b\" & c\u{1}\n"), "a &lt; &quot;b&quot; &amp; c  ");
     }
 }

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn text_stays_as_it_is() {
+    fn plain_text_is_unchanged() {
         let text = "µs Ω ≤ 配置\tx\n·… → \u{202f}\u{2065}";
         assert_eq!(written(&[text.as_bytes()]), text);
         let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();

@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_files_say_what_compiling_takes() {
+    fn compiling_large_files_is_announced() {
         assert_eq!(compile_forecast(LARGE_FILE - 1), None);
         let forecast = compile_forecast(1_000_000).expect("a large file");
         assert!(forecast.contains("1,000,000 nodes") && forecast.contains("100 s"), "{forecast}");

@@ -232,7 +232,7 @@ fn every_tool_answers_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn every_tool_says_what_is_wrong_with_its_arguments() {
+fn every_tool_reports_errors_in_its_arguments() {
     let workplace = Workplace::new();
     for (tool, mut arguments) in questions(&workplace.report()) {
         arguments["nonsense"] = json!(1);
@@ -308,7 +308,7 @@ fn figures_are_those_of_the_command_line() {
 }
 
 #[test]
-fn lists_are_cut_and_say_so() {
+fn lists_are_cut_with_a_note() {
     let workplace = Workplace::new();
     let sql = "SELECT tile, total FROM memory_by_tile ORDER BY tile";
     let arguments = json!({ "report": workplace.report(), "sql": sql, "limit": 2 });
@@ -328,7 +328,7 @@ fn lists_are_cut_and_say_so() {
 }
 
 #[test]
-fn links_lead_to_places_of_reports_that_stay() {
+fn links_lead_to_places_of_permanent_reports() {
     let workplace = Workplace::new();
     let topic = "execution-trace";
     let arguments = json!({ "report": workplace.report(), "topic": topic });
@@ -342,7 +342,7 @@ fn links_lead_to_places_of_reports_that_stay() {
 }
 
 #[test]
-fn gains_are_proven_and_gates_judged() {
+fn gains_are_proven_and_gates_checked() {
     let workplace = Workplace::new();
     let arguments = json!({
         "report": "prefetch", "prove": true, "limit": 50,

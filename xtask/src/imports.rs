@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_up_is_seen_however_it_is_written() {
+    fn an_arrow_up_is_found_in_any_notation() {
         for text in [
             "use crate::gui::shell::App;",
             "use super::shell::App as A;",
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn widgets_know_no_model_and_no_floor_imports_what_has_no_rule() {
+    fn widgets_import_no_model_and_no_floor_imports_a_folder_without_rule() {
         let found = floors("gui::widgets", "use super::model::Tab;\nuse super::model;\n");
         assert_eq!(found, ["gui/widgets.rs:1  widgets -> model"]);
         let found = floors("gui::views", "use super::worker::Slot;");

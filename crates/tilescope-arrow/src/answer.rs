@@ -270,7 +270,7 @@ mod tests {
     use ColumnKind::{Blob, Integer, Real, Text};
 
     #[test]
-    fn kinds_join_whichever_comes_first() {
+    fn kinds_combine_in_any_order() {
         let kinds = [Integer, Real, Text, Blob];
         for one in kinds {
             assert_eq!(one.joined(one), Some(one));

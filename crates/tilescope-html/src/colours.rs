@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_colour_that_is_named_is_there_once() {
+    fn every_named_colour_exists_once() {
         let count = |name: &str| COLOURS.iter().filter(|colour| colour.name == name).count();
         let activities = StepActivity::ALL.map(activity).to_vec();
         let categories = MemoryCategory::ALL.map(category).to_vec();
@@ -349,7 +349,7 @@ mod tests {
         forward backward update";
 
     #[test]
-    fn words_can_be_read_on_every_bar() {
+    fn text_is_readable_on_every_bar() {
         for colour in COLOURS.iter().filter(|colour| BARS.split(' ').any(|bar| bar == colour.name))
         {
             for (ground, dark_ink) in [(colour.light, DARK_INKS[0]), (colour.dark, DARK_INKS[1])] {

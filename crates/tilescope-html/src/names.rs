@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_megabytes_say_how_long_they_are() {
+    fn long_names_are_cut_with_their_length() {
         let name = "n".repeat(10 << 20);
         let told = shown(&name);
         assert!(told.ends_with("… (10,485,760 bytes)"), "{told}");
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_no_text() {
+    fn control_characters_are_replaced() {
         assert_eq!(shown("a\u{1b}[2J\u{202e}b"), "a\u{fffd}[2J\u{fffd}b");
         assert_eq!(escaped("</script>\"'&\0"), "&lt;/script&gt;&quot;&#39;&amp;\u{fffd}");
     }

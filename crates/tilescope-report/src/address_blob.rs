@@ -86,7 +86,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn addresses_come_back(values in prop::collection::vec(prop::option::of((0u64..5).prop_map(Bytes)), 0..120)) {
+        fn addresses_round_trip(values in prop::collection::vec(prop::option::of((0u64..5).prop_map(Bytes)), 0..120)) {
             let tiles = values.len() as u32;
             let mut back = vec![None; values.len()];
             for part in decode(&encode(&runs(&values), TileId(0)), tiles) {

@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_named_and_leaves_nothing() {
+    fn failed_writes_name_the_file_and_leave_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let nowhere = directory.path().join("no/such/place.csv");
         let says = |error: AtomicFileError, path: &Path, reason: &str| {

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_come_back() {
+    fn integers_round_trip() {
         let values = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX];
         let mut bytes = Vec::new();
         values.iter().for_each(|&value| write_varint(&mut bytes, value));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_small_and_come_back() {
+    fn differences_are_small_and_round_trip() {
         for (value, base) in [(5, 3), (3, 5), (0, u64::MAX), (u64::MAX, 0), (1 << 63, 0)] {
             assert_eq!(apply_zigzag_difference(difference(value, base), base), value);
         }

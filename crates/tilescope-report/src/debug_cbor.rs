@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_the_problem_and_its_position() {
         let says = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
         let whole = encoded(&plain(), false);
         assert_eq!(
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_not_believed() {
+    fn lengths_are_not_trusted() {
         // A list, a map and a text that claim to have 2^62 entries.
         for major in [0x9b, 0xbb, 0x7b] {
             let mut bytes = vec![0xa1, 0x68];
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn contexts_above_themselves_are_above_nothing() {
+    fn cycles_of_contexts_have_no_ancestors() {
         let value = json!([
             { "id": 1, "parent": 2, "layer": "poplar", "name": "a" },
             { "id": 2, "parent": 1, "layer": "poplar", "name": "b" },
@@ -532,7 +532,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(300)))]
         #[test]
-        fn nothing_panics_on_files_of_strangers(
+        fn hostile_files_cause_no_panic(
             changes in prop::collection::vec(any::<(u16, u8, u8)>(), 0..12),
             endless: bool,
         ) {

@@ -225,7 +225,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn rows_come_back(rows in prop::collection::vec(row(), 1..40)) {
+        fn rows_round_trip(rows in prop::collection::vec(row(), 1..40)) {
             let marks = schema::find("marks").unwrap();
             let mut packer = ColumnPacker::new(marks);
             rows.iter().for_each(|row| packer.push(row.iter().map(ValueRef::from)));

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_surely_ours_and_unused_is_swept() {
+    fn only_unused_directories_of_ours_are_swept() {
         let base = tempfile::tempdir().unwrap();
         let living = TemporaryDirectory::below(base.path()).unwrap();
         let mut kept = vec![living.path().to_owned()];

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_hold_every_whole_number_that_compares_so() {
+    fn bounds_contain_every_integer_that_satisfies_the_comparison() {
         let values = [-2.5, -2.0, -0.5, 0.0, 0.5, 1.0, 1.5, 1e300, -1e300];
         let mut all: Vec<ValueRef> = values.into_iter().map(ValueRef::Real).collect();
         all.extend([-3, 0, 3, i64::MAX, i64::MIN].map(ValueRef::Integer));

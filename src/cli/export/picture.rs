@@ -81,7 +81,7 @@ mod tests {
     use tilescope_gui::TEXT_PERCENT;
 
     #[test]
-    fn every_look_of_the_window_has_a_name_here() {
+    fn every_palette_of_the_window_has_a_name_here() {
         assert_eq!(PaletteChoice::ALL.map(PaletteChoice::name), PALETTES);
         let command = arguments(clap::Command::new("export"));
         for percent in [*TEXT_PERCENT.start(), *TEXT_PERCENT.end()] {

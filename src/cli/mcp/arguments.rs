@@ -210,7 +210,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_wrong_is_said_with_what_would_be_right() {
+    fn errors_name_the_expected_value() {
         let cases = [
             (json!([]), "an object"),
             (json!({}), "report is missing: a report"),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_says_what_is_checked() {
+    fn the_schema_agrees_with_the_check() {
         let schema = schema(&DECLARED);
         assert_eq!(schema["required"], json!(["report"]));
         assert_eq!(schema["properties"]["per"]["enum"], json!(["run", "sample"]));

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_known_version_is_spoken() {
+    fn the_newest_known_version_is_used() {
         let ask = |version: &str| {
             let parameters = json!({ "protocolVersion": version });
             let ask = json!({ "id": "a", "method": "initialize", "params": parameters });
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_said() {
+    fn invalid_requests_are_reported() {
         let code = |line: &[u8]| answer(line).expect("a reply")["error"]["code"].clone();
         assert_eq!(code(b"nonsense"), PARSE_ERROR);
         assert_eq!(code(b"[]"), INVALID_REQUEST);

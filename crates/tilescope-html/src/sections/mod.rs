@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_have_names_of_their_own() {
+    fn sections_have_unique_names() {
         check(SECTIONS);
         check(SERIES_SECTIONS);
     }

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_a_tenth_at_most() {
+    fn numbers_have_at_most_one_decimal() {
         let cases = [(1.0, "1"), (1.04, "1"), (-2.25, "-2.3"), (0.06, "0.1"), (f64::NAN, "0")];
         for (value, text) in cases {
             assert_eq!(Px(value).to_string(), text);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn words_fit_or_are_cut_or_left_out() {
+    fn text_fits_or_is_cut_or_left_out() {
         assert_eq!(fitted("conv", 100.0).as_deref(), Some("conv"));
         assert_eq!(fitted("convolution", 45.0).as_deref(), Some("convol…"));
         assert_eq!(fitted("conv", 10.0), None);

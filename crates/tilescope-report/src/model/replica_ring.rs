@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_beside_each_other_do_not_mix() {
+    fn parallel_rings_do_not_mix() {
         let mut of = ring(RingOrder::Flat, RingLinks::Ladder, 2, 1.0);
         of.spacing = 3;
         assert_eq!(

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_costs_next_to_nothing() {
+    fn a_loop_takes_hardly_any_bytes() {
         let records: Vec<_> = (0..4096).map(|i| record(i, i * 10, 10, (i % 3) as u32)).collect();
         let (main, beside) = ChunkEncoder::new().encode(&records, &[], &mut 100);
         let packed = pack(&main).len();
@@ -365,7 +365,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn steps_come_back(
+        fn steps_round_trip(
             steps in prop::collection::vec((0u64..3, 0u64..5, 0u64..9, 0u32..10), 1..200),
             chunk in 1usize..60,
             room in 0usize..12,

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_says_which_lane_it_is_of() {
+    fn a_number_identifies_its_lane() {
         for class in [0, 1, MAX_REPLICAS - 1] {
             for ipu in [0, 7, MAX_IPUS - 1] {
                 for sub_lane in [0, 1, MAX_SUB_LANES - 1] {

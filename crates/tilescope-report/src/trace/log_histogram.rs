@@ -209,7 +209,7 @@ mod tests {
         }
 
         #[test]
-        fn parts_add_up_and_come_back(
+        fn parts_add_up_and_round_trip(
             first in prop::collection::vec(0u64..1 << 40, 0..50),
             second in prop::collection::vec(0u64..1 << 20, 1..50),
         ) {

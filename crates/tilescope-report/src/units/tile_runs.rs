@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rotation_moves_every_tile_and_goes_round() {
+    fn rotation_moves_every_tile_and_wraps_around() {
         let mut runs = TileRuns::empty();
         runs.push(TileRange::first_tiles(3), 'a');
         runs.push(TileRange::new(TileId(5), TileId(8)), 'b');

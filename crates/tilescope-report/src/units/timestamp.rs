@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_told_in_years_and_minutes() {
+    fn timestamps_print_years_and_minutes() {
         let cases = [
             (0, "1970-01-01 00:00 UTC"),
             (951_782_400, "2000-02-29 00:00 UTC"),
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn no_day_is_left_out_and_none_comes_twice() {
+    fn every_day_occurs_once() {
         let mut before = date(0);
         for days in 1..200_000 {
             let (year, month, day) = date(days);
