@@ -12,7 +12,7 @@
 //! | Metadata | 0 name, 1 value |
 //! | ExchangeActivity | 0 kind, 1 startCycle u32, 2 endCycle u32 |
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::capnp::{CapnpError, MAX_HEADER_BYTES, Message, Struct, promised_bytes};
