@@ -42,7 +42,8 @@ pub(crate) fn compare(
         let per = per.unwrap_or_default();
         return Err(unknown_name(format!("figures are not told per {per:?}; known: {known}")));
     };
-    let (source, target) = (source.report.clone(), target.report.clone());
+    let source = source.report.clone();
+    let target = target.report.clone();
     let alignment = detached(py, || ReportAlignment::without_links(&source, &target));
     Ok(Comparison { alignment: alignment.map_err(report_error)?, source, target, unit })
 }

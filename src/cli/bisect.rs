@@ -170,9 +170,11 @@ fn operations(
         let report = tilescope_sim::simulate(&spec, &directory.join(name), |_| ());
         open_path(&report?)
     };
-    let (source, target) = (simulated(&without, "without")?, simulated(&with, "with")?);
+    let source = simulated(&without, "without")?;
+    let target = simulated(&with, "with")?;
     let alignment = ReportAlignment::without_links(&source, &target)?;
-    let (numbers, unit) = (NumberFormat::default(), WorkUnit::Sample);
+    let numbers = NumberFormat::default();
+    let unit = WorkUnit::Sample;
     let sides =
         ComparedReports { source: &source, target: &target, alignment: &alignment, numbers, unit };
     let (tables, name) = match figure {
@@ -212,7 +214,8 @@ impl BisectAnswer {
     }
 
     fn json(&self) -> Result<Value, CliError> {
-        let (found, figure) = (&self.found, self.figure);
+        let found = &self.found;
+        let figure = self.figure;
         let number = |units: i64| match figure {
             DifferenceFigure::Cycles => json!(figure.value(units)),
             DifferenceFigure::Memory => json!(units),
@@ -257,7 +260,8 @@ impl BisectAnswer {
     }
 
     fn print(&self, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
-        let (found, figure) = (&self.found, self.figure);
+        let found = &self.found;
+        let figure = self.figure;
         for (end, name, units) in
             [("good", &self.names[0], found.good), ("bad", &self.names[1], found.bad)]
         {

@@ -274,7 +274,8 @@ fn fitted(
     }
     let start = constants.clone();
     let first = fit(&aligned.programs, &constants);
-    let (mut result, mut simulated) = (first.clone(), first.before);
+    let mut result = first.clone();
+    let mut simulated = first.before;
     let mut programs = aligned.programs.clone();
     for round in 0..ROUNDS {
         let next = if round == 0 { first.clone() } else { fit(&programs, &constants) };

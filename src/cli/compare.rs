@@ -121,7 +121,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     let directory = TemporaryDirectory::new()?;
     let open = |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));
-    let (source, target) = (open("source")?, open("target")?);
+    let source = open("source")?;
+    let target = open("target")?;
     let alignment = ReportAlignment::without_links(&source, &target)?;
     let numbers = NumberFormat::default();
     let unit = unit_of(matches);

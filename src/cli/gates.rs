@@ -146,7 +146,8 @@ impl CheckedGates {
     }
 
     fn junit(&self) -> String {
-        let (tests, failures) = (self.gates.len(), self.violations.len());
+        let tests = self.gates.len();
+        let failures = self.violations.len();
         let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\"");
         let _ = writeln!(text, "<testsuites name=\"tilescope\" {counts}>");

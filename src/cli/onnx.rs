@@ -178,7 +178,8 @@ impl ModelFit {
         let source = SpecSource::find(name, overrides).map_err(|error| error.to_string())?;
         let spec = Spec::build(&source).map_err(|error| error.to_string())?;
         let compiled = compile(&spec).map_err(|error| error.to_string())?;
-        let (ipus, chip) = (spec.target.ipus, spec.target.chip.name);
+        let ipus = spec.target.ipus;
+        let chip = spec.target.chip.name;
         let doing = if spec.model.training { "training" } else { "inference" };
         Ok(Self::Compiled {
             machine: format!("{doing} on {ipus} x {chip}"),

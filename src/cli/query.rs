@@ -217,7 +217,8 @@ impl Asked {
         if missing.is_empty() {
             return Ok(ready.sql.to_owned());
         }
-        let (name, missing) = (ready.name, missing.join(", "));
+        let name = ready.name;
+        let missing = missing.join(", ");
         Err(JobError::QuestionNotRecorded { name, missing }.into())
     }
 }

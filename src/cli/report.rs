@@ -69,7 +69,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         return Ok(writeln!(output, "{}", file.display())?);
     }
     let second = open("target")?;
-    let (source, target) = (name("report"), name("target"));
+    let source = name("report");
+    let target = name("target");
     let alignment = ReportAlignment::without_links(&first, &second)?;
     let sides = ComparedReports {
         source: &first,

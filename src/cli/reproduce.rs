@@ -178,7 +178,8 @@ fn compared(published: &PublishedFigures) -> Result<Vec<ComparedFigure<'_>>, Cli
             return Err(JobError::Published { of: name.clone(), problem }.into());
         }
         if let Some(change) = spec.machine_changes.first() {
-            let (program, change) = (name.clone(), change.text_with_inherited());
+            let program = name.clone();
+            let change = change.text_with_inherited();
             return Err(JobError::ChangedMachine { program, change }.into());
         }
         specs.insert(name, spec);

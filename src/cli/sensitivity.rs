@@ -65,7 +65,8 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 /// Reads a factor.
 fn factor(text: &str) -> Result<f64, String> {
-    let (from, to) = (FACTORS.start(), FACTORS.end());
+    let from = FACTORS.start();
+    let to = FACTORS.end();
     let found = text.parse().ok().filter(|factor| FACTORS.contains(factor));
     found.ok_or_else(|| format!("expected a number from {from} to {to}"))
 }
@@ -122,7 +123,8 @@ fn print(answer: &SensitivityAnswer, output: &mut dyn Write) -> Result<(), CliEr
             (None, Some(problem)) => problem.clone(),
             (None, None) => "does not fit in memory".to_owned(),
         };
-        let (gain, bar) = (change_text(*change), bars.of(*change));
+        let gain = change_text(*change);
+        let bar = bars.of(*change);
         writeln!(output, "{title:width$}  {gain:>8}  {bar:BAR$}  {text}  ({detail})")?;
     }
     if operations.is_empty() {
@@ -131,8 +133,9 @@ fn print(answer: &SensitivityAnswer, output: &mut dyn Write) -> Result<(), CliEr
     writeln!(output, "\nOperations {factor} times as fast")?;
     let width = operations.iter().map(|of| of.name.len()).max().unwrap_or(0);
     for OperationAnswer { name, cycles, change, off_path_beyond, .. } in operations {
-        let (gain, bar, path) =
-            (change_text(*change), bars.of(*change), path_words(*off_path_beyond));
+        let gain = change_text(*change);
+        let bar = bars.of(*change);
+        let path = path_words(*off_path_beyond);
         let cycles = grouped(cycles.0);
         writeln!(output, "{name:width$}  {gain:>8}  {bar:BAR$}  {cycles:>14} cycles  {path}")?;
     }

@@ -238,7 +238,8 @@ impl SeriesInputs {
         }
         let paths: Vec<&PathBuf> =
             matches.get_many::<PathBuf>("reports").into_iter().flatten().collect();
-        let (mut sources, mut specs) = (Vec::new(), BTreeMap::new());
+        let mut sources = Vec::new();
+        let mut specs = BTreeMap::new();
         for path in &paths {
             if is_report(path) {
                 sources.extend(find_reports(path, paths.len() == 1)?);

@@ -200,7 +200,8 @@ fn simulated(matches: &ArgMatches) -> Result<(SweepAnswer, Option<ExperimentErro
     let answer = |known: &KnownOutcomes| {
         SweepAnswer::new(&searched, keys.clone(), known.points(&changes), &conditions)
     };
-    let (progress, found) = (ProgressReporter::new("simulating"), FoundReporter::new());
+    let progress = ProgressReporter::new("simulating");
+    let found = FoundReporter::new();
     let (known, stopped) = grid::simulate(
         &changes,
         known,

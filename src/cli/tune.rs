@@ -162,7 +162,8 @@ fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
     let texts = |name: &str| -> Vec<String> {
         matches.get_many::<String>(name).into_iter().flatten().cloned().collect()
     };
-    let (mut free, fixed) = (texts("free"), texts("fix"));
+    let mut free = texts("free");
+    let fixed = texts("fix");
     for (option, named) in [("--free", &free), ("--fix", &fixed)] {
         let is_known = |path: &str| keys.paths().any(|key| levers::is_below(key, &[path]));
         if let Some(path) = named.iter().find(|path| !is_known(path)) {

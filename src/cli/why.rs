@@ -125,7 +125,8 @@ impl AskedStep {
         let (Some(state), Some(chain)) = (state, chain) else {
             return Err(JobError::StepOnNoLane(step).into());
         };
-        let (place, cycles) = (ipu_words(&classes, at), range.length());
+        let place = ipu_words(&classes, at);
+        let cycles = range.length();
         Ok(StepAnswer { step, at, place, cycles, state, chain })
     }
 
@@ -244,7 +245,8 @@ fn print_path(totals: &PathTotals, limit: usize, output: &mut dyn Write) -> Resu
     let (shown, rest) = totals.rows.split_at(limit.min(totals.rows.len()));
     let width = shown.iter().map(|row| row.lane.chars().count()).max().unwrap_or(0).max(3);
     let line = |share: f64, cycles: Cycles, [kind, lane, name]: [&str; 3]| {
-        let (share, cycles) = (percent(share), cycles.to_string());
+        let share = percent(share);
+        let cycles = cycles.to_string();
         format!("{share:>7} {cycles:>16}  {kind:17} {lane:width$}  {name}")
     };
     writeln!(output, "Critical path: {} cycles", totals.cycles)?;

@@ -67,7 +67,8 @@ impl ImportGraph {
             for mention in found {
                 let Some(target) = names.absolute(source, mention) else { continue };
                 let to = names.module_of(&target, LONGEST_REEXPORT);
-                let (from, place) = (mention.here.clone(), source.place(mention.line));
+                let from = mention.here.clone();
+                let place = source.place(mention.line);
                 imports.push(ModuleImport { from, to, place });
             }
         }
@@ -88,7 +89,8 @@ impl ImportGraph {
     /// Imports from one top-level module of `room` to another, with the names of both.
     fn arrows(&self, room: &str) -> impl Iterator<Item = (&str, &str, &ModuleImport)> {
         self.imports.iter().filter_map(move |import| {
-            let (from, to) = (folder(room, &import.from)?, folder(room, &import.to)?);
+            let from = folder(room, &import.from)?;
+            let to = folder(room, &import.to)?;
             (from != to).then_some((from, to, import))
         })
     }
@@ -113,7 +115,8 @@ impl ImportGraph {
         };
         let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for import in self.imports.iter().filter(|of| is_below(&of.from) && is_below(&of.to)) {
-            let (from, to) = (self.file_of(&import.from), self.file_of(&import.to));
+            let from = self.file_of(&import.from);
+            let to = self.file_of(&import.to);
             // A parent names its children, and they use its items: both count as one.
             let is_family = from.starts_with(&to) || to.starts_with(&from);
             if from != to && !is_family {

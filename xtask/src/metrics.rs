@@ -335,7 +335,8 @@ fn name_metrics(tree: &SourceTree) -> [StyleMetric; 2] {
     };
     // Structs and enums alone, for comparison with figures of November 2026.
     let data = || definitions.iter().filter(|found| found.kind == ItemKind::StructOrEnum);
-    let (data_sharing, data_total) = (sharing(&shared_names(data())), data().count());
+    let data_sharing = sharing(&shared_names(data()));
+    let data_total = data().count();
     let single: Vec<String> = definitions
         .iter()
         .filter(|definition| words(&definition.name) <= 1)
@@ -357,7 +358,8 @@ fn comment_metric(part: &str, counts: &CodeCounts) -> StyleMetric {
         0 => (MetricValue::Nothing, "no such folder: HARD_PARTS in xtask names another"),
         lines => (MetricValue::Share(counts.comments, lines), " lines"),
     };
-    let (key, title) = (format!("comments_{part}"), format!("inline comments, {part}"));
+    let key = format!("comments_{part}");
+    let title = format!("inline comments, {part}");
     StyleMetric::new(key, title, value).detail(detail)
 }
 

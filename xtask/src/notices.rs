@@ -80,7 +80,8 @@ fn linked_crates(root: &Path) -> Result<Vec<LinkedCrate>, Box<dyn Error>> {
     }
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let (packages, nodes) = (list(&metadata["packages"]), list(&metadata["resolve"]["nodes"]));
+    let packages = list(&metadata["packages"]);
+    let nodes = list(&metadata["resolve"]["nodes"]);
     let program = packages.iter().find(|package| package["name"] == "tilescope");
     let mut open = vec![program.ok_or("there is no package tilescope")?["id"].clone()];
     let mut seen: BTreeSet<String> = BTreeSet::new();

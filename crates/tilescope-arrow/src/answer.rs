@@ -188,7 +188,8 @@ impl<W: Write + Send> AnswerRows<W> {
             let Some(found) = ColumnKind::of(value) else { continue };
             let known = self.kinds[at].unwrap_or(found);
             let Some(joined) = known.joined(found) else {
-                let (kind, found) = (known.words(), found.words());
+                let kind = known.words();
+                let found = found.words();
                 return Err(AnswerFileError::Mixed {
                     column: self.names[at].clone(),
                     row,

@@ -52,7 +52,9 @@ pub(crate) struct LaneFlows<'a> {
 
 impl<'a> LaneFlows<'a> {
     pub(crate) fn new(facts: &'a FlowFacts<'a>, lane: TraceLane<'a>, selected: Range<u64>) -> Self {
-        let (arriving, copy, found) = (BTreeMap::new(), None, SliceFlows::default());
+        let arriving = BTreeMap::new();
+        let copy = None;
+        let found = SliceFlows::default();
         Self { facts, lane, selected, arriving, copy, found }
     }
 

@@ -253,7 +253,8 @@ impl TraceWalk<'_> {
         let has_live_memory = memory.is_known();
         self.writer.lane(&LaneTrack { process, ipu, sub_lane, has_live_memory })?;
         let mut flows = LaneFlows::new(self.flows, lane, selected.clone());
-        let (mut open, mut rows) = (OpenMarks::default(), FreeRows::default());
+        let mut open = OpenMarks::default();
+        let mut rows = FreeRows::default();
         let mut live = None;
         let mut start = selected.start;
         while start < selected.end {

@@ -171,7 +171,8 @@ fn subtitle(facts: &PageFacts<'_>) -> Result<Vec<String>, ReportError> {
     };
     let mut line = format!("{} × {}", target.num_ipus, shown(architecture));
     if target.replicas > 1 {
-        let (replicas, each) = (target.replicas, target.ipus_per_replica);
+        let replicas = target.replicas;
+        let each = target.ipus_per_replica;
         line.push_str(&format!(", {replicas} replicas of {each} IPUs"));
     }
     line.push_str(if target.kind == "ipu" { "" } else { ", IPU Model" });

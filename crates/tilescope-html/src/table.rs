@@ -183,8 +183,10 @@ fn bar(parts: &[BarPart]) -> String {
         "<svg class=\"share\" aria-hidden=\"true\" viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\">",
     );
     for BarPart { from, to, colour } in parts {
-        let (from, to) = (from.clamp(0.0, 1.0) * 1e3, to.clamp(0.0, 1.0) * 1e3);
-        let (x, width) = (Px(from), Px((to - from).max(1.0)));
+        let from = from.clamp(0.0, 1.0) * 1e3;
+        let to = to.clamp(0.0, 1.0) * 1e3;
+        let x = Px(from);
+        let width = Px((to - from).max(1.0));
         let _ = write!(
             text,
             "<rect class=\"f-{colour}\" x=\"{x}\" y=\"0\" width=\"{width}\" height=\"10\"/>"

@@ -33,7 +33,8 @@ pub(crate) fn opset(model: &ModelProto) -> Result<u32, OnnxError> {
     match u32::try_from(version) {
         Ok(opset) if OPSETS.contains(&version) => Ok(opset),
         _ => {
-            let (first, last) = (OPSETS.start(), OPSETS.end());
+            let first = OPSETS.start();
+            let last = OPSETS.end();
             Err(OnnxError::File(format!(
                 "opset {version} is not known: export the model with an opset from {first} to {last}"
             )))

@@ -174,7 +174,8 @@ impl OnnxFile {
                 let Dimension::Symbol(name) = dimension else { continue };
                 let place = (input.name.clone(), axis);
                 let at = *known.entry(name).or_insert_with(|| {
-                    let (name, places) = (name.clone(), Vec::new());
+                    let name = name.clone();
+                    let places = Vec::new();
                     symbols.push(Symbol { name, places, is_batch: false });
                     symbols.len() - 1
                 });
@@ -224,7 +225,8 @@ impl OnnxFile {
         {
             return Err(unknown_dimension(name, &symbols));
         }
-        let (mut values, mut open) = (BTreeMap::new(), Vec::new());
+        let mut values = BTreeMap::new();
+        let mut open = Vec::new();
         for symbol in symbols {
             let batch = dims.batch.filter(|_| symbol.is_batch);
             // There is at least one sample, but there may be no token of an earlier call.

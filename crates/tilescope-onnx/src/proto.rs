@@ -185,7 +185,8 @@ impl<R: Read + Seek> ProtoReader<R> {
     }
 
     fn opset_import(&mut self, end: u64, imports: &mut Vec<(Name, i64)>) -> Result<(), OnnxError> {
-        let (mut domain, mut version) = (Arc::clone(&self.empty), 0);
+        let mut domain = Arc::clone(&self.empty);
+        let mut version = 0;
         self.message(end, |reader, number, value| {
             match (number, value) {
                 (1, FieldValue::Until(end)) => domain = reader.name(end)?,
@@ -207,7 +208,8 @@ impl<R: Read + Seek> ProtoReader<R> {
         end: u64,
         properties: &mut Vec<(String, String)>,
     ) -> Result<(), OnnxError> {
-        let (mut key, mut text) = (None, None);
+        let mut key = None;
+        let mut text = None;
         self.message(end, |reader, number, value| {
             let FieldValue::Until(end) = value else { return Ok(false) };
             let found = match number {
@@ -355,7 +357,8 @@ impl<R: Read + Seek> ProtoReader<R> {
         &mut self,
         end: u64,
     ) -> Result<Option<(ElementKind, Option<Vec<DimensionProto>>)>, OnnxError> {
-        let (mut element, mut dims) = (0, None);
+        let mut element = 0;
+        let mut dims = None;
         self.message(end, |reader, number, value| {
             match (number, value) {
                 (1, FieldValue::Varint(kind)) => element = kind,

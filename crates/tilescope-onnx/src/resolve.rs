@@ -379,7 +379,8 @@ impl<'f> Resolver<'f> {
         let mut outputs = Vec::with_capacity(draft.outputs.len());
         let mut types = types.into_iter();
         for name in &draft.outputs {
-            let (kind, content) = (types.next(), contents.next().flatten());
+            let kind = types.next();
+            let content = contents.next().flatten();
             let Some(name) = name else {
                 outputs.push(None);
                 continue;

@@ -55,8 +55,12 @@ impl<R: Read + Seek> WireReader<R> {
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
         let mut hasher = SipHasher13::new();
         hasher.write_u64(length);
-        let (hashed, next, filled) = (0, 0, 0);
-        let (at, depth, memory) = (0, 0, 0);
+        let hashed = 0;
+        let next = 0;
+        let filled = 0;
+        let at = 0;
+        let depth = 0;
+        let memory = 0;
         Ok(Self { source, buffer, hashed, next, filled, at, length, depth, memory, hasher })
     }
 

@@ -19,7 +19,8 @@ use crate::units::{Bytes, TileId, TileRuns};
 /// first tile.
 pub(super) fn encode(addresses: &TileRuns<Bytes>, base: TileId) -> Vec<u8> {
     let mut out = Vec::new();
-    let (mut first, mut before) = (base, Bytes::ZERO);
+    let mut first = base;
+    let mut before = Bytes::ZERO;
     for (strided, address) in strided_runs_of(addresses) {
         let several = strided.repeats > 1;
         write_varint(&mut out, u64::from(strided.first - first));
@@ -41,7 +42,9 @@ pub(super) fn decode(
     tiles: u32,
 ) -> impl Iterator<Item = Option<(StridedTileRuns, Bytes)>> {
     let mut cursor = VarintReader::new(blob);
-    let (mut first, mut before, mut broken) = (TileId(0), Bytes::ZERO, false);
+    let mut first = TileId(0);
+    let mut before = Bytes::ZERO;
+    let mut broken = false;
     std::iter::from_fn(move || {
         if broken || cursor.is_done() {
             return None;

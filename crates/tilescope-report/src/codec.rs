@@ -109,11 +109,13 @@ pub(super) fn pack(raw: &[u8]) -> Vec<u8> {
 pub(super) fn unpack(packed: &[u8], limit: usize) -> Option<Vec<u8>> {
     let mut inflate = Inflate::new(true, WINDOW_BITS);
     let mut raw = Vec::new();
-    let (mut read, mut written) = (0, 0);
+    let mut read = 0;
+    let mut written = 0;
     loop {
         let room = raw.len().max(packed.len()).max(LEAST_ROOM).saturating_mul(GROWTH).min(limit);
         raw.resize(room, 0);
-        let (rest, free) = (packed.get(read..)?, raw.get_mut(written..)?);
+        let rest = packed.get(read..)?;
+        let free = raw.get_mut(written..)?;
         let status = inflate.decompress(rest, free, InflateFlush::Finish).ok()?;
         read = usize::try_from(inflate.total_in()).ok()?;
         written = usize::try_from(inflate.total_out()).ok()?;

@@ -135,7 +135,8 @@ impl ReportDatabase {
         select: SelectQuery,
         mut each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
     ) -> Result<(), ReportError> {
-        let (mut texts, mut rows) = (0, 0);
+        let mut texts = 0;
+        let mut rows = 0;
         self.stream(select, |cells| {
             let flow = each(cells)?;
             texts += cells.bytes_handed();
@@ -221,7 +222,8 @@ impl ReportDatabase {
 
     /// The blob in the row `id` of a table.
     fn blob(&self, table: &str, column: &str, id: i64) -> Result<Vec<u8>, ReportError> {
-        let (columns, params) = ([column], [id]);
+        let columns = [column];
+        let params = [id];
         let select = SelectQuery::all(table, &columns).clauses("WHERE id = ?1").params(&params);
         let blob = self.first(select, |cells| cells.blob(0).map(<[u8]>::to_vec))?;
         blob.flatten().ok_or_else(|| self.damage(table, &format!("piece {id} is missing")))

@@ -85,7 +85,8 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 /// True if the file found under a name is the open one. On systems that give files no numbers, true
 /// if there is any.
 pub(super) fn is_same_file(open: &File, named: io::Result<Metadata>) -> bool {
-    let (Ok(open), Ok(named)) = (open.metadata(), named) else { return false };
+    let Ok(open) = open.metadata() else { return false };
+    let Ok(named) = named else { return false };
     number(&open) == number(&named)
 }
 

@@ -89,7 +89,8 @@ impl<'a> RowCells<'a> {
     }
 
     fn reject_value<T>(&self, column: usize) -> Option<T> {
-        let (table, column) = (self.select.table, self.select.columns.get(column).unwrap_or(&"?"));
+        let table = self.select.table;
+        let column = self.select.columns.get(column).unwrap_or(&"?");
         self.warnings.add(format!("{table}.{column} holds invalid values; they are left out"));
         None
     }

@@ -115,7 +115,8 @@ pub(super) fn checked_i64<Q: Quantity>(
     most: Q,
     what: impl FnOnce() -> String,
 ) -> Result<i64, ReportError> {
-    let (value, most) = (value.number(), most.number());
+    let value = value.number();
+    let most = most.number();
     if value > most {
         return Err(ReportError::invalid_input(format!("{} is {value}, above {most}", what())));
     }
@@ -143,7 +144,8 @@ pub(super) fn check_tiles_exist(
     count: u32,
     what: impl FnOnce() -> String,
 ) -> Result<(), ReportError> {
-    let (first, end) = (tiles.first, tiles.last_run_end());
+    let first = tiles.first;
+    let end = tiles.last_run_end();
     if first >= end || end > TileId(count) {
         let what = what();
         return Err(ReportError::invalid_input(format!(

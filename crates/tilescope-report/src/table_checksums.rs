@@ -51,7 +51,8 @@ impl TableChecksums {
         values: impl Iterator<Item = ValueRef<'v>>,
     ) {
         self.row.clear();
-        let (mut first, mut bits) = (None, ROW_BITS);
+        let mut first = None;
+        let mut bits = ROW_BITS;
         for value in values {
             first.get_or_insert(value);
             if matches!(value, ValueRef::Blob(_)) {

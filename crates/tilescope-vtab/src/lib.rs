@@ -156,7 +156,8 @@ unsafe impl VTab<'_> for TableAdapter {
         let columns = self.table.columns();
         let mut plan = QueryPlan::new(info.col_used());
         let mut waits = false;
-        let (mut bounded, mut fixed) = (Vec::new(), Vec::new());
+        let mut bounded = Vec::new();
+        let mut fixed = Vec::new();
         // Under another collation, texts with different bytes can be equal.
         let is_binary = |at| info.collation(at).is_ok_and(|name| name == "BINARY");
         let binary: Vec<bool> = (0..info.constraints().count()).map(is_binary).collect();

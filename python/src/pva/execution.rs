@@ -125,10 +125,8 @@ impl Step {
         let target = &self.data.target;
         let all = target.tiles_of_ipu(on_ipu.ipu);
         let compute = target.compute_tiles_per_ipu();
-        let (of_compute, of_io) = (
-            TileRange::new(all.first, all.first + compute),
-            TileRange::new(all.first + compute, all.end),
-        );
+        let of_compute = TileRange::new(all.first, all.first + compute);
+        let of_io = TileRange::new(all.first + compute, all.end);
         let by_lane = if on_ipu.sub_lane == 0 { of_compute } else { of_io };
         for range in [all, by_lane] {
             if range.count() == on_ipu.active_tiles {
@@ -191,7 +189,9 @@ impl Step {
     /// at its start.
     #[getter]
     fn ipus(&self) -> List {
-        let (data, block, place) = (self.data.clone(), self.block.clone(), self.place);
+        let data = self.data.clone();
+        let block = self.block.clone();
+        let place = self.place;
         List::new(self.data.target.ipus_per_replica as usize, move |py, at| {
             let step = block.get(place);
             let step = step.ok_or_else(|| PyIndexError::new_err("there is no such step"))?;
@@ -229,9 +229,11 @@ impl StepOnIpu {
             min: parts().map(cycles).min().map_or(start, |cycles| cycles.0),
             max: parts().map(cycles).max().map_or(start, |cycles| cycles.0),
         };
-        let (first, last) = (bound(|part| part.from_min), bound(|part| part.from_max));
+        let first = bound(|part| part.from_min);
+        let last = bound(|part| part.from_max);
         let from = CycleInterval { min: first.min, max: last.max };
-        let (first, last) = (bound(|part| part.to_min), bound(|part| part.to_max));
+        let first = bound(|part| part.to_min);
+        let last = bound(|part| part.to_max);
         let to = CycleInterval { min: first.min, max: last.max };
         let sum = |count: fn(&tilescope_report::StepOnIpu) -> u64| {
             parts().map(count).fold(0, u64::saturating_add)

@@ -121,7 +121,8 @@ impl VertexInstances {
     #[getter(estimatedCycles)]
     fn estimated_cycles(&self) -> PyResult<u64> {
         let set = ComputeSet { data: self.data.clone(), set: self.set };
-        let (cycles, counts) = (set.cycles()?, self.counts()?);
+        let cycles = set.cycles()?;
+        let counts = self.counts()?;
         let on = |kind: &VertexTypeId, tile: usize| {
             counts.get(kind).and_then(|counts| counts.get(tile)).is_some_and(|count| *count > 0)
         };

@@ -51,7 +51,8 @@ impl Program {
     /// The program and all its descendants, without duplicates.
     fn descendants(&self) -> PyResult<BTreeSet<ProgramId>> {
         let programs = self.data.programs()?;
-        let (mut found, mut open) = (BTreeSet::new(), vec![self.id]);
+        let mut found = BTreeSet::new();
+        let mut open = vec![self.id];
         while let Some(id) = open.pop() {
             if found.insert(id) {
                 let children = programs.get(id).map(|node| &node.children[..]);

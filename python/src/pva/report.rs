@@ -60,7 +60,9 @@ impl PvaReport {
         let number = string.rsplit(' ').next().unwrap_or_default().to_owned();
         let mut parts = number.split('.').map(|part| part.parse().unwrap_or(0));
         let mut next = || parts.next().unwrap_or(0);
-        let (major, minor, point) = (next(), next(), next());
+        let major = next();
+        let minor = next();
+        let point = next();
         Ok(PoplarVersion { string, major, minor, point, package_hash: String::new() })
     }
 

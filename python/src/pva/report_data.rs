@@ -169,7 +169,8 @@ impl ReportData {
 
     pub(super) fn vertex_tiles(&self) -> PyResult<Arc<VertexTiles>> {
         self.vertex_tiles.get(|| {
-            let (types, sets) = (self.vertex_types()?, self.compute_sets()?);
+            let types = self.vertex_types()?;
+            let sets = self.compute_sets()?;
             let owners = code_owners(&types);
             let mut found: BTreeMap<VertexTypeId, Vec<bool>> = BTreeMap::new();
             for group in sets.values().flat_map(|set| &set.vertices) {
@@ -288,7 +289,8 @@ impl ReportData {
 
     /// The block that contains a step, and the index of the step in it.
     pub(super) fn step_block(&self, py: Python<'_>, step: u64) -> PyResult<(StepBlock, usize)> {
-        let (block, place) = (step / STEPS_READ, (step % STEPS_READ) as usize);
+        let block = step / STEPS_READ;
+        let place = (step % STEPS_READ) as usize;
         if let Some((_, known)) = lock(&self.blocks).iter().find(|(number, _)| *number == block) {
             return Ok((known.clone(), place));
         }

@@ -191,7 +191,8 @@ impl Listing<'_> {
     }
 
     fn errors(&self, fitted: &FittedConstants, output: &mut dyn Write) -> Result<(), CliError> {
-        let (before, after) = (percent(fitted.first.before), percent(fitted.simulated));
+        let before = percent(fitted.first.before);
+        let after = percent(fitted.simulated);
         writeln!(
             output,
             "\nError: {before} of measured cycles before, {after} simulated with the fitted constants"

@@ -50,7 +50,8 @@ pub(super) fn draw(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
 /// Units, colours and text size selected by the user.
 fn look(matches: &ArgMatches) -> AppearancePrefs {
     let named = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
-    let (units, palette) = (named("units"), named("palette"));
+    let units = named("units");
+    let palette = named("palette");
     AppearancePrefs {
         units: ByteUnits::ALL.into_iter().find(|one| one.name() == units).unwrap_or_default(),
         palette: PaletteChoice::ALL

@@ -53,7 +53,8 @@ pub(super) fn write(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
         let _ = writeln!(stderr(), "note: the table {name:?} has no such rows in this report");
     }
     let mut on_rows = |done| progress.at(done, all);
-    let (schema, batches) = (table.schema(), table.batches());
+    let schema = table.schema();
+    let batches = table.batches();
     let written = write_batches(&schema, batches, format, &mut output, &mut on_rows);
     drop(progress);
     match written {

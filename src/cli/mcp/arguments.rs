@@ -138,7 +138,8 @@ impl<'a> CheckedArguments<'a> {
                 return Err(UsageError::unknown("argument", name, hint).into());
             };
             if !argument.kind.accepts(value) {
-                let (option, expects) = (name.clone(), argument.kind.expects());
+                let option = name.clone();
+                let expects = argument.kind.expects();
                 let found = excerpt(value);
                 return Err(UsageError::OptionExpects { option, expects, found }.into());
             }

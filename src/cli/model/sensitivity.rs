@@ -243,7 +243,8 @@ fn print(
             }
             let cycles = pair([less.cycles, more.cycles]);
             let tile = pair([Some(less.fullest_tile), Some(more.fullest_tile)]);
-            let (name, kind) = (row.constant.name, row.constant.kind.name());
+            let name = row.constant.name;
+            let kind = row.constant.kind.name();
             writeln!(output, "  {name:width$}  {kind:9}  {cycles:17}  {tile:17}")?;
         }
     }

@@ -41,7 +41,8 @@ impl TuneSummary<'_> {
             return format!("{}, tuned: it fits in memory, with {words} {best}", self.name);
         }
         let gain = answer.gain.map_or_else(String::new, |gain| format!(", {}", change(gain)));
-        let (words, base) = (objective.words(), text(&answer.base));
+        let words = objective.words();
+        let base = text(&answer.base);
         format!("{}, tuned: {words} {best} instead of {base}{gain}", self.name)
     }
 
@@ -151,7 +152,8 @@ impl TuneSummary<'_> {
         }
         let headline = answer.shortfall.clone().unwrap_or_else(|| self.headline(answer));
         writeln!(output, "\n{headline}")?;
-        let (simulations, new) = (answer.simulations, answer.simulated_now);
+        let simulations = answer.simulations;
+        let new = answer.simulated_now;
         let known = match simulations - new {
             0 => String::new(),
             known => format!(", {known} of them from the file of results"),
@@ -160,7 +162,8 @@ impl TuneSummary<'_> {
             true => "nothing is left to try",
             false => "more may be found with a larger --budget",
         };
-        let (plural, hopeless) = (plural(simulations), answer.hopeless);
+        let plural = plural(simulations);
+        let hopeless = answer.hopeless;
         writeln!(output, "{simulations} simulation{plural}{known}; {end}")?;
         if hopeless > 0 {
             writeln!(
@@ -218,7 +221,8 @@ fn print_rest(answer: &TuneAnswer, output: &mut dyn Write) -> Result<(), CliErro
         writeln!(output, "\nDead ends")?;
     }
     for end in answer.dead_ends.iter().take(PRINTED) {
-        let (after, text) = (end.after, end.moved.text());
+        let after = end.after;
+        let text = end.moved.text();
         writeln!(output, "  after step {after}: {text}: {}", outcome_text(end))?;
     }
     more(answer.dead_ends.len(), output)?;

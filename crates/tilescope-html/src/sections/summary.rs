@@ -55,7 +55,8 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
 
 /// The machine, the graph, and the samples of the run.
 fn program(facts: &PageFacts<'_>) -> Result<Vec<Fact>, ReportError> {
-    let (summary, target) = (&facts.summary, &facts.summary.target);
+    let summary = &facts.summary;
+    let target = &facts.summary.target;
     // Files of other tools may lack it.
     let known = |count: u64, text: String| match count {
         0 => "not recorded".to_owned(),

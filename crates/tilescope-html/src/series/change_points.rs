@@ -14,7 +14,8 @@ pub(super) const SECTION: SeriesSection =
 const MAX_SENTENCES: usize = 20;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
-    let (series, telling) = (of.series, of.telling);
+    let series = of.series;
+    let telling = of.telling;
     let mut changes: Vec<(&SeriesFigure, &ChangePoint)> = Vec::new();
     for (figure, trend) in of.figures() {
         changes.extend(trend.changes.iter().map(|change| (figure, change)));

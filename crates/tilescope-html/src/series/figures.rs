@@ -13,7 +13,8 @@ const MAX_POINTS: usize = 20_000;
 const MAX_WORDS: usize = 4;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
-    let (series, telling) = (of.series, of.telling);
+    let series = of.series;
+    let telling = of.telling;
     let count = series.figures.len();
     let each_is_shown = count * series.runs.len() <= MAX_POINTS;
     let mut blocks = Vec::new();

@@ -13,7 +13,8 @@ pub(super) const SECTION: SeriesSection =
 const MAX_CELLS: usize = 50_000;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
-    let (series, telling) = (of.series, of.telling);
+    let series = of.series;
+    let telling = of.telling;
     if series.operations.is_empty() {
         return vec![Block::note("No run was executed, so operations have no cycles.")];
     }

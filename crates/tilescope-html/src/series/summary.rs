@@ -17,7 +17,8 @@ const MAX_CARDS: usize = 5;
 const MAX_NOTES: usize = 5;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
-    let (series, telling) = (of.series, of.telling);
+    let series = of.series;
+    let telling = of.telling;
     let mut blocks = Vec::new();
     if let Some(last) = series.runs.len().checked_sub(1) {
         let figures = series.figures.iter().take(MAX_CARDS);
@@ -42,7 +43,8 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
 
 /// A figure of the last run, with its distance from the baseline.
 fn card(of: &SeriesFacts<'_>, figure: &SeriesFigure, run: usize) -> Card {
-    let (series, telling) = (of.series, of.telling);
+    let series = of.series;
+    let telling = of.telling;
     let value = series.told(figure, run, telling.unit);
     let share = series.share(figure, run, telling);
     let width = series.expected(figure, run, telling.unit);
@@ -62,7 +64,8 @@ fn card(of: &SeriesFacts<'_>, figure: &SeriesFigure, run: usize) -> Card {
 }
 
 fn facts(of: &SeriesFacts<'_>) -> Vec<Fact> {
-    let (series, telling) = (of.series, of.telling);
+    let series = of.series;
+    let telling = of.telling;
     let mut targets: Vec<&str> = series.runs.iter().map(|run| run.target.as_str()).collect();
     targets.sort_unstable();
     targets.dedup();

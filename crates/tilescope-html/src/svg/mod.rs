@@ -135,7 +135,8 @@ impl Svg {
             Anchor::Middle => " mid",
             Anchor::End => " end",
         };
-        let ([x, y], text) = ([x, y].map(Px), escaped(text));
+        let [x, y] = [x, y].map(Px);
+        let text = escaped(text);
         let _ = write!(self.body, r#"<text class="{class}{anchor}" x="{x}" y="{y}">{text}</text>"#);
     }
 
@@ -195,7 +196,8 @@ impl Svg {
 
     /// The whole picture, with a description.
     pub(crate) fn finish(self, label: &str) -> String {
-        let ([width, height], label) = ([self.width, self.height].map(Px), escaped(label));
+        let [width, height] = [self.width, self.height].map(Px);
+        let label = escaped(label);
         format!(
             r#"<svg class="wide" role="img" aria-label="{label}" viewBox="0 0 {width} {height}" width="{width}" height="{height}">{}</svg>"#,
             self.body

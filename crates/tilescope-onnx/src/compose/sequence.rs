@@ -50,7 +50,8 @@ pub(super) const OPS: &[(&str, Compose)] = &[
 
 /// A value that represents these tensors.
 fn sequence(of: &mut NodeComposition, elements: Vec<ValueId>) -> Composed {
-    let (name, identity) = (of.identity.name.clone(), of.identity);
+    let name = of.identity.name.clone();
+    let identity = of.identity;
     let kind = elements.first().map_or(ElementKind::Float32, |first| of.element(*first));
     let source = ValueSource::Constant;
     let id = of.resolver.value(&name, kind, vec![0], source, || identity.place())?;

@@ -17,7 +17,8 @@ fn tables(
 ) -> Result<[ValueId; 2], OnnxError> {
     let mut table = |part: &str| {
         let name = format!("{}/{part}", of.identity.name);
-        let (source, identity) = (ValueSource::Constant, of.identity);
+        let source = ValueSource::Constant;
+        let identity = of.identity;
         of.resolver.value(&name, element, vec![length, bins], source, || identity.place())
     };
     Ok([table("cosines")?, table("sines")?])
@@ -155,8 +156,10 @@ fn stft(of: &mut NodeComposition) -> Composed {
 /// Pixels of an image at coordinates from -1 to 1: the nearest one, or four around each with
 /// weights. Points outside are clamped to the edge.
 fn grid_sample(of: &mut NodeComposition) -> Composed {
-    let (x, grid) = (of.input(0)?, of.input(1)?);
-    let (dims, points) = (of.dims(x), of.dims(grid));
+    let x = of.input(0)?;
+    let grid = of.input(1)?;
+    let dims = of.dims(x);
+    let points = of.dims(grid);
     let ([batch, channels, height, width], [_, rows, columns, 2]) = (&dims[..], &points[..]) else {
         return Err(of.error(format!("points {points:?} of {dims:?} are not modelled")));
     };
@@ -168,7 +171,8 @@ fn grid_sample(of: &mut NodeComposition) -> Composed {
         "nearest" => &[[0.0, 0.0]],
         _ => &[[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]],
     };
-    let (batch, count) = (*batch, rows * columns);
+    let batch = *batch;
+    let count = rows * columns;
     let element = of.element(x);
     let turned = of.transpose("image", x, &[0, 2, 3, 1])?;
     let table = of.reshape("image/rows", turned, &[batch * height * width, *channels])?;

@@ -50,7 +50,8 @@ fn concat(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     let axis = view.axis(view.int_or("axis", 0).ok()?, output.dims.len()).ok()?;
     // All values in sequence, and the positions of each operand among them.
     let mut values: Option<ConstantData> = None;
-    let (mut parts, mut total) = (Vec::new(), 0);
+    let mut parts = Vec::new();
+    let mut total = 0;
     for at in 0..view.inputs.len() {
         let operand = content(view, at)?;
         parts.push(index::positions(&operand.dims)? + total);

@@ -70,7 +70,8 @@ fn cumulative_sum(view: &NodeView) -> Option<ConstantData> {
     let axis = *content(view, 1)?.ints()?.first()?;
     let axis = view.axis(axis, data.dims.len()).ok()?;
     let flag = |name: &str| view.int_or(name, 0).ok().map(|value| value != 0);
-    let (is_exclusive, is_reversed) = (flag("exclusive")?, flag("reverse")?);
+    let is_exclusive = flag("exclusive")?;
+    let is_reversed = flag("reverse")?;
     let ConstantData::Ints(values) = &data.data else { return None };
     let mut sums = ArrayD::from_shape_vec(index::shape(&data.dims)?, values.clone()).ok()?;
     for mut lane in sums.lanes_mut(Axis(axis)) {

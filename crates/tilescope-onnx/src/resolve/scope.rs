@@ -37,7 +37,8 @@ impl<'f, 'o> Scope<'f, 'o> {
     pub(super) fn of_model(opsets: &'f [(Name, i64)], graph: &'f GraphProto) -> Self {
         let prefix = String::new();
         let arguments = BTreeMap::new();
-        let (names, infos) = (HashMap::new(), infos(graph));
+        let names = HashMap::new();
+        let infos = infos(graph);
         Self { names, outer: None, prefix, call_modules: None, opsets, infos, arguments, depth: 0 }
     }
 

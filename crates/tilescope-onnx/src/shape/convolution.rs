@@ -80,7 +80,8 @@ fn windows(
     if let Some(kernel) = kernel.filter(|kernel| **kernel != *own) {
         return Err(view.error(format!("kernel_shape = {own:?}, but its weights have {kernel:?}")));
     }
-    let (strides, dilations) = (steps(view, "strides", rank)?, steps(view, "dilations", rank)?);
+    let strides = steps(view, "strides", rank)?;
+    let dilations = steps(view, "dilations", rank)?;
     let pads = match view.attributes.ints("pads")? {
         Some(pads) if pads.len() == 2 * rank => pads.to_vec(),
         Some(pads) => return Err(view.error(format!("{} pads for {rank} dimensions", pads.len()))),
@@ -105,7 +106,8 @@ impl KernelWindow {
     /// Positions of the kernel in `size` elements. `ceil` also counts a last one that is cut, if it
     /// begins before the padding at the end.
     fn positions(&self, size: u64, pad: AutoPad, ceil: Option<i64>) -> i128 {
-        let (size, stride) = (i128::from(size), i128::from(self.stride));
+        let size = i128::from(size);
+        let stride = i128::from(self.stride);
         if pad == AutoPad::Same {
             return (size + stride - 1).div_euclid(stride);
         }
@@ -139,7 +141,8 @@ fn convolution(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     if kernel.len() != sizes.len() {
         return Err(view.error(format!("a kernel of {kernel:?} for images of {sizes:?}")));
     }
-    let (windows, pad) = (windows(view, sizes.len(), Some(kernel))?, auto_pad(view)?);
+    let windows = windows(view, sizes.len(), Some(kernel))?;
+    let pad = auto_pad(view)?;
     let mut dims = vec![batch, outputs];
     for (window, size) in windows.iter().zip(sizes) {
         dims.push(view.size(window.positions(*size, pad, None))?);
@@ -157,7 +160,8 @@ fn conv_transpose(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
         return Err(view.error(problem));
     }
     let rank = sizes.len();
-    let (windows, pad) = (windows(view, rank, Some(kernel))?, auto_pad(view)?);
+    let windows = windows(view, rank, Some(kernel))?;
+    let pad = auto_pad(view)?;
     let extra = view.attributes.ints("output_padding")?;
     let given = view.attributes.ints("output_shape")?;
     let mut dims = vec![batch, group_outputs.saturating_mul(groups)];
@@ -181,7 +185,8 @@ fn conv_transpose(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 fn pool(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let data = view.input(0)?;
     let (batch, channels, sizes) = image(view, &data.dims)?;
-    let (windows, pad) = (windows(view, sizes.len(), None)?, auto_pad(view)?);
+    let windows = windows(view, sizes.len(), None)?;
+    let pad = auto_pad(view)?;
     let rounds_up = view.int_or("ceil_mode", 0)? != 0;
     let pads = view.attributes.ints("pads")?.unwrap_or_default();
     let mut dims = vec![batch, channels];

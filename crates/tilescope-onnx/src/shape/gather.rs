@@ -37,15 +37,18 @@ fn depends_on_data(view: &NodeView, data: &OnnxValue) -> OnnxError {
 }
 
 fn gather(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (data, indices) = (view.input(0)?, view.input(1)?);
+    let data = view.input(0)?;
+    let indices = view.input(1)?;
     let axis = view.axis(view.int_or("axis", 0)?, data.dims.len())?;
-    let (before, after) = (&data.dims[..axis], &data.dims[axis + 1..]);
+    let before = &data.dims[..axis];
+    let after = &data.dims[axis + 1..];
     let dims = [before, &indices.dims, after].concat();
     Ok(vec![TensorType { element: data.element, dims }])
 }
 
 fn gather_elements(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (data, indices) = (view.input(0)?, view.input(1)?);
+    let data = view.input(0)?;
+    let indices = view.input(1)?;
     if data.dims.len() != indices.dims.len() {
         let problem = format!("indices of {:?} into {:?}", indices.dims, data.dims);
         return Err(view.error(problem));
@@ -54,7 +57,8 @@ fn gather_elements(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 }
 
 fn gather_nd(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (data, indices) = (view.input(0)?, view.input(1)?);
+    let data = view.input(0)?;
+    let indices = view.input(1)?;
     let batch = usize::try_from(view.int_or("batch_dims", 0)?).unwrap_or(usize::MAX);
     let problem = || view.error(format!("indices of {:?} into {:?}", indices.dims, data.dims));
     let (length, before) = indices.dims.split_last().ok_or_else(problem)?;

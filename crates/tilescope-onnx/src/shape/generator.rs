@@ -89,7 +89,9 @@ fn range(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
         let values = view.known_floats(at)?.ok_or_else(missing)?;
         values.first().copied().ok_or_else(missing)
     };
-    let (start, limit, step) = (number(0)?, number(1)?, number(2)?);
+    let start = number(0)?;
+    let limit = number(1)?;
+    let step = number(2)?;
     let count = ((limit - start) / step).ceil().max(0.0);
     if !count.is_finite() || count > 1e12 {
         return Err(view.error(format!("a range from {start} to {limit} in steps of {step}")));

@@ -22,7 +22,8 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
 /// The shape of a product as in numpy's `matmul`: vectors are rows or columns, leading dimensions
 /// broadcast.
 fn product_dims(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
-    let (a, b) = (&view.input(0)?.dims, &view.input(1)?.dims);
+    let a = &view.input(0)?.dims;
+    let b = &view.input(1)?.dims;
     let problem = || view.error(format!("{a:?} times {b:?}"));
     let (Some((&columns, a_rows)), Some((&last, b_rest))) = (a.split_last(), b.split_last()) else {
         return Err(problem());
@@ -43,14 +44,15 @@ fn product_dims(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
 }
 
 fn gemm(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (a, b) = (view.input(0)?, view.input(1)?);
+    let a = view.input(0)?;
+    let b = view.input(1)?;
     let matrix = |dims: &[u64], transposed: &str| match dims {
         [rows, columns] if view.int_or(transposed, 0)? == 0 => Ok((*rows, *columns)),
         [rows, columns] => Ok((*columns, *rows)),
         other => Err(view.error(format!("{other:?} is no matrix"))),
     };
-    let ((rows, inner), (b_inner, columns)) =
-        (matrix(&a.dims, "transA")?, matrix(&b.dims, "transB")?);
+    let (rows, inner) = matrix(&a.dims, "transA")?;
+    let (b_inner, columns) = matrix(&b.dims, "transB")?;
     if inner != b_inner {
         let problem = format!("{rows} by {inner} times {b_inner} by {columns}");
         return Err(view.error(problem));
@@ -95,7 +97,8 @@ impl EinsumLabels {
         if terms.len() != shapes.len() {
             return None;
         }
-        let (mut operands, mut hidden) = (Vec::new(), 0);
+        let mut operands = Vec::new();
+        let mut hidden = 0;
         for (term, shape) in terms.iter().zip(shapes) {
             let labels = term.chars().filter(|c| *c != '.').count();
             let extra = shape.len().checked_sub(labels)?;
@@ -235,11 +238,13 @@ impl AttentionDims {
                 Some(Self { batch, query_heads, key_heads, queries, keys, head, value_head })
             }
             (&[batch, queries, columns], &[_, keys, _], &[_, _, value_columns]) => {
-                let (query_heads, key_heads) = (heads("q_num_heads")?, heads("kv_num_heads")?);
+                let query_heads = heads("q_num_heads")?;
+                let key_heads = heads("kv_num_heads")?;
                 let (Some(query_heads), Some(key_heads)) = (query_heads, key_heads) else {
                     return Ok(None);
                 };
-                let (head, value_head) = (columns / query_heads, value_columns / key_heads);
+                let head = columns / query_heads;
+                let value_head = value_columns / key_heads;
                 let keys = keys.saturating_add(past);
                 Some(Self { batch, query_heads, key_heads, queries, keys, head, value_head })
             }

@@ -36,7 +36,8 @@ fn reshape(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let missing = || view.error("its shape is missing");
     let shape = view.known_ints(1)?.ok_or_else(missing)?;
     let keeps_zero = view.int_or("allowzero", 0)? != 0;
-    let (mut dims, mut open) = (Vec::new(), None);
+    let mut dims = Vec::new();
+    let mut open = None;
     for (axis, size) in shape.iter().enumerate() {
         dims.push(match *size {
             -1 if open.is_none() => {

@@ -13,7 +13,8 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
 
 /// All outputs of all time steps, the last hidden state, and for `LSTM` the last cell state.
 fn recurrent(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (data, weights) = (view.input(0)?, view.input(2)?);
+    let data = view.input(0)?;
+    let weights = view.input(2)?;
     let [first, second, inputs] = *data.dims.as_slice() else {
         return Err(view.error(format!("{:?} are no sequences", data.dims)));
     };

@@ -94,7 +94,8 @@ fn resized_to(
 }
 
 fn grid_sample(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (data, grid) = (view.input(0)?, view.input(1)?);
+    let data = view.input(0)?;
+    let grid = view.input(1)?;
     let (Some(image), Some((_, places))) = (data.dims.get(..2), grid.dims.split_last()) else {
         return Err(view.error(format!("a grid of {:?} for {:?}", grid.dims, data.dims)));
     };

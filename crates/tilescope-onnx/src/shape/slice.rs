@@ -26,7 +26,8 @@ impl SliceRange {
     fn new(start: i64, end: i64, step: i64, size: u64) -> Self {
         let size = i64::try_from(size).unwrap_or(i64::MAX);
         let from_start = |index: i64| if index < 0 { index.saturating_add(size) } else { index };
-        let (start, end) = (from_start(start), from_start(end));
+        let start = from_start(start);
+        let end = from_start(end);
         let (start, end) = if step > 0 {
             (start.clamp(0, size), end.clamp(0, size))
         } else {

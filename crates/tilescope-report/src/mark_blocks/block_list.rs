@@ -18,7 +18,8 @@ const NO_LABEL: u32 = u32::MAX;
 pub(super) fn encode(blocks: &[MarkBlock]) -> Vec<u8> {
     let mut raw = Vec::new();
     write_varint(&mut raw, blocks.len() as u64);
-    let (mut end, mut number) = (Cycles::ZERO, 0);
+    let mut end = Cycles::ZERO;
+    let mut number = 0;
     for block in blocks {
         let MarkBlock { range, count, updates, passes, shortest, longest, numbers, .. } = *block;
         write_varint(&mut raw, difference(range.start.0, end.0));

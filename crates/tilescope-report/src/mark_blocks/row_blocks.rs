@@ -89,7 +89,8 @@ impl MarkRowBlocks {
 
     /// All long rows, and their remaining fine blocks.
     pub(crate) fn finish(mut self) -> (Vec<FinePiece>, Vec<FinishedMarkRow>) {
-        let (mut pieces, mut long) = (Vec::new(), Vec::new());
+        let mut pieces = Vec::new();
+        let mut long = Vec::new();
         for (id, mut row) in self.rows {
             pieces.extend(row.complete_coarse(&mut self.numbered));
             // A row whose marks are not in order is read mark by mark.

@@ -165,8 +165,10 @@ fn origins(
 /// Lets the run begin at 0 if its counters had been running for long.
 fn to_origin(profile: &mut MeasuredProfile<'_>, starts: &mut [i64]) {
     let ends = starts.iter().zip(&profile.samples).map(|(start, sample)| start + length(sample));
-    let (first, last) = (starts.iter().min().copied(), ends.max());
-    let (Some(first), Some(last)) = (first, last) else { return };
+    let first = starts.iter().min().copied();
+    let last = ends.max();
+    let Some(first) = first else { return };
+    let Some(last) = last else { return };
     // A run that starts shortly after 0 was measured from 0 on; it keeps the cycles that the tool
     // shows.
     if first < 0 || first > last - first {

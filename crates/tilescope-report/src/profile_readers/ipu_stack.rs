@@ -56,7 +56,8 @@ impl From<CapnpError> for ProfileError {
 fn read(bytes: &[u8]) -> Result<MeasuredProfile<'_>, ProfileError> {
     let message = Message::new(bytes)?;
     let root = message.root()?;
-    let (version, clock) = (root.u32(0), root.u64(1));
+    let version = root.u32(0);
+    let clock = root.u64(1);
     if version == 0 || version > MAX_VERSION {
         return Err(ProfileError::Other(format!(
             "its schema version is {version}, profiles have 1 to 5"
@@ -151,7 +152,8 @@ fn read_activities(
                 let of = format!("an exchange activity of tile {tile} is of kind {number}");
                 ProfileError::Damaged(format!("{of}, there are 0 to 2"))
             })?;
-        let (start, end) = (activity.u32(1), activity.u32(2));
+        let start = activity.u32(1);
+        let end = activity.u32(2);
         profile.activities.push(ExchangeActivity { kind, start, end });
     }
     Ok(())

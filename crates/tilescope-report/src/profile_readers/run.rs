@@ -70,7 +70,8 @@ impl<'p> MeasuredRun<'p> {
             return Err(ProfileError::Damaged(problem));
         }
         let (order, bounds) = by_step(profile, keys, cycles);
-        let (steps, programs) = (Vec::new(), Vec::new());
+        let steps = Vec::new();
+        let programs = Vec::new();
         let mut run = Self { profile, cycles, order, ipus, steps, programs };
         run.steps = keys
             .keys()
@@ -181,7 +182,8 @@ impl<'p> MeasuredRun<'p> {
     fn find_programs(&mut self) -> Result<(), ProfileError> {
         for with_place in [true, false] {
             let mut numbers: HashMap<ProgramKey, ProgramId> = HashMap::new();
-            let (mut programs, mut of_steps) = (Vec::new(), Vec::new());
+            let mut programs = Vec::new();
+            let mut of_steps = Vec::new();
             for step in &self.steps {
                 let key = self.program_key(step, with_place);
                 let next = ProgramId::from_index(programs.len());

@@ -80,7 +80,8 @@ impl Report {
         progress: &mut dyn FnMut(f64),
         cancel: &Arc<AtomicBool>,
     ) -> Result<(), ReportError> {
-        let (mut done, all) = (0, trace.bars().max(1));
+        let mut done = 0;
+        let all = trace.bars().max(1);
         let mut on_steps = |steps: u64| {
             done += steps;
             progress(done as f64 / all as f64);

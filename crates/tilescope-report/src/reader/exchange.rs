@@ -62,7 +62,8 @@ impl Report {
             ["program", "first_sender", "end_sender", "first_receiver", "end_receiver", "bytes"];
         let routes = self.db.list(SelectQuery::all("exchange_routes", &columns), |cells| {
             let range = |first, end| {
-                let (first, end) = (TileId(cells.small(first)?), TileId(cells.small(end)?));
+                let first = TileId(cells.small(first)?);
+                let end = TileId(cells.small(end)?);
                 (first < end && end <= TileId(tiles)).then(|| TileRange::new(first, end))
             };
             Some(ExchangeRoute {

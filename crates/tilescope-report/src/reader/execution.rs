@@ -19,7 +19,8 @@ impl Report {
             // `meta` is untrusted text.
             return Ok(steps.unwrap_or(0).min(MAX_STEPS));
         }
-        let (steps, bars) = (self.db.has("steps", "id"), self.db.has("steps_by_ipu", "step_id"));
+        let steps = self.db.has("steps", "id");
+        let bars = self.db.has("steps_by_ipu", "step_id");
         if steps && self.origin == ReportOrigin::Tilescope {
             // Ids of our files are dense, and counting rows would read the whole table.
             let last = self.db.worked_out("steps", "max(id)")?;
@@ -164,7 +165,8 @@ impl Report {
         let select = SelectQuery::all("steps_by_ipu", &COLUMNS).clauses(&rest).params(&params);
         let mut rows: Vec<StepRow> = Vec::new();
         // The limit counts steps, and a step has a row for each IPU.
-        let (mut steps, mut last) = (0, None);
+        let mut steps = 0;
+        let mut last = None;
         self.db.read(select, |cells| {
             let Some(row) = StepRow::read(cells) else { return Ok(ControlFlow::Continue(())) };
             if last != Some(row.step) {

@@ -95,7 +95,8 @@ impl Report {
         let read = self.db.list(all, |cells| {
             let small = |column| u32::try_from(cells.count(column, MAX_COUNT)?).ok();
             let cycles = |column| cells.count(column, MAX_COUNT).map(Cycles);
-            let (least, most) = (cycles(6)?, cycles(7)?);
+            let least = cycles(6)?;
+            let most = cycles(7)?;
             Some(ReplicaWait {
                 first_replica: small(0)?,
                 replicas: small(1)?,

@@ -96,7 +96,8 @@ impl Report {
 
     fn recorded_categories(&self) -> Result<TileRuns<Vec<CategoryBytes>>, ReportError> {
         let categories = self.categories()?;
-        let (table, tiles) = ("category_bytes", self.target()?.tiles_per_replica());
+        let table = "category_bytes";
+        let tiles = self.target()?.tiles_per_replica();
         let columns = [
             "category",
             "first_tile",

@@ -46,7 +46,8 @@ impl StepRow {
     /// The row, unless it has no step or IPU.
     pub(super) fn read(cells: &RowCells) -> Option<Self> {
         let cycles = |column| cells.count(column, MAX_CYCLES / 2);
-        let (from, to) = (cycles(5), cycles(8));
+        let from = cycles(5);
+        let to = cycles(8);
         Some(Self {
             step: StepId(cells.count(0, MAX_STEPS - 1)?),
             ipu: IpuId(cells.small_up_to(1, MAX_IPUS - 1)?),

@@ -212,6 +212,7 @@ impl Report {
 /// The first four numbers of a row of a pattern.
 pub(super) fn strided_runs_of_numbers(row: &[u64]) -> Option<StridedTileRuns> {
     let number = |at: usize| row.get(at).and_then(|number| u32::try_from(*number).ok());
-    let (first, end) = (TileId(number(0)?), TileId(number(1)?));
+    let first = TileId(number(0)?);
+    let end = TileId(number(1)?);
     StridedTileRuns::checked(first, end, number(2)?, number(3)?, MAX_TILES)
 }

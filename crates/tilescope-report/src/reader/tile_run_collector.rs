@@ -9,7 +9,8 @@ use crate::units::{TileId, TileRange, TileRuns};
 /// The strided runs in the columns from `at` on; `None` if they exceed the `tiles` of the replica.
 pub(super) fn strided_runs_at(cells: &RowCells, at: usize, tiles: u32) -> Option<StridedTileRuns> {
     let column = |column: usize| cells.small_up_to(at + column, MAX_TILES);
-    let (first, end) = (TileId(column(0)?), TileId(column(1)?));
+    let first = TileId(column(0)?);
+    let end = TileId(column(1)?);
     StridedTileRuns::checked(first, end, column(2)?, column(3)?, tiles)
 }
 

@@ -230,7 +230,8 @@ fn remote_programs(db: &ReportDatabase) -> Result<HashSet<u32>, ReportError> {
 
 /// Syncs within one IPU. In foreign files, only their names show it.
 fn sync_programs(db: &ReportDatabase) -> Result<SyncPrograms, ReportError> {
-    let (mut internal, mut found) = (SyncPrograms::default(), 0);
+    let mut internal = SyncPrograms::default();
+    let mut found = 0;
     db.stream(SelectQuery::all("programs", &["id", "name"]), |cells| {
         let is_internal = cells.text(1).is_some_and(|name| name == INTERNAL_SYNC);
         let id = cells.small_up_to(0, MAX_PROGRAM_ID).filter(|_| is_internal);

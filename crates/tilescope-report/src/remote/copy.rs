@@ -204,7 +204,8 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<RemoteListing, 
     shell.run(&format!("p={quoted_path}\n{commands}"))?;
     let mut path = None;
     let mut files: Vec<RemoteFile> = Vec::new();
-    let (mut names, mut inside) = (Vec::new(), Vec::new());
+    let mut names = Vec::new();
+    let mut inside = Vec::new();
     let address_path = || address.to_path();
     loop {
         let line = shell.line()?;

@@ -157,7 +157,8 @@ impl<'a> FarShell<'a> {
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
                 Err(RecvTimeoutError::Timeout) if start.elapsed() >= self.silence => {
-                    let (host, seconds) = (self.address.host(), self.silence.as_secs_f64());
+                    let host = self.address.host();
+                    let seconds = self.silence.as_secs_f64();
                     let problem = format!(
                         "{host} has sent nothing for {seconds} s and is given up; open the report \
                          again: the copy goes on where it stopped"

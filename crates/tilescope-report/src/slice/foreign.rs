@@ -212,7 +212,8 @@ impl Slicing<'_> {
         if !table.is("steps_by_ipu") || table.place("step_id").is_none() {
             return Ok(true);
         }
-        let (Some(step), Some(ipu)) = (number("step_id"), number("ipu")) else { return Ok(false) };
+        let Some(step) = number("step_id") else { return Ok(false) };
+        let Some(ipu) = number("ipu") else { return Ok(false) };
         let Ok(ipu) = u32::try_from(ipu) else { return Ok(false) };
         if !is_kept(step) || !self.has_row(IpuId(ipu), number("sub_lane"), StepId(step))? {
             return Ok(false);

@@ -130,7 +130,8 @@ impl Slicing<'_> {
         if positions.is_empty() {
             return Ok(None);
         }
-        let (first, last) = (lane.step(positions.start)?, lane.step(positions.end - 1)?);
+        let first = lane.step(positions.start)?;
+        let last = lane.step(positions.end - 1)?;
         Ok(first.zip(last).map(|(first, last)| CycleRange::new(first.range.start, last.range.end)))
     }
 }

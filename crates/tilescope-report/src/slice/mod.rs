@@ -151,7 +151,8 @@ impl Report {
             }
         }
         if plan.sliced.is_empty() {
-            let (CycleRange { start, end }, run) = (selection.window, trace.range());
+            let CycleRange { start, end } = selection.window;
+            let run = trace.range();
             let of_run = format!("the run is {}..{}", run.start.0, run.end.0);
             let problem = format!("no step shares a cycle with {}..{}: {of_run}", start.0, end.0);
             return Err(nothing(problem));

@@ -127,7 +127,8 @@ impl StepTotals {
 
     /// Adds a later step.
     pub(super) fn add_step(&mut self, record: &StepRecord) {
-        let (activity, cycles) = (record.class.activity(), record.range.length());
+        let activity = record.class.activity();
+        let cycles = record.range.length();
         let at = activity as usize;
         fn add<T: Quantity>(sum: &mut T, value: T) {
             *sum = sum.saturating_add(value);

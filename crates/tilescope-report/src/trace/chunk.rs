@@ -75,7 +75,8 @@ impl StepDeltaBase {
     /// The step that these facts describe; `None` if no step can have them.
     fn record(self, facts: &StepFields) -> Option<StepRecord> {
         let [program, class, steps, gap, cycles, balance, bytes_in, bytes_out, ..] = *facts;
-        let (bytes_in, bytes_out) = (Bytes(bytes_in), Bytes(bytes_out));
+        let bytes_in = Bytes(bytes_in);
+        let bytes_out = Bytes(bytes_out);
         // All sums are checked: the facts may come from a hostile file.
         let program = u32::try_from(program).ok()?;
         let start = self.end.checked_add(Cycles(gap))?;

@@ -128,7 +128,8 @@ impl<'a> TraceLane<'a> {
     ) -> Result<ProgramTotals, ReportError> {
         let levels =
             if self.store.has_totals() { segment_level_count(self.info().steps) } else { 0 };
-        let (all, end) = (self.info().steps, positions.end);
+        let all = self.info().steps;
+        let end = positions.end;
         let mut sum = ProgramTotals::default();
         let mut position = positions.start;
         while position < end {
@@ -373,7 +374,8 @@ impl<'a> TraceLane<'a> {
         let end = positions.end.min(self.info().steps);
         let mut position = positions.start;
         while position < end {
-            let (number, stop) = (position / CHUNK_STEPS as u64, end_of_chunk(position).min(end));
+            let number = position / CHUNK_STEPS as u64;
+            let stop = end_of_chunk(position).min(end);
             let items = Arc::new(self.store.read_chunk(self.info, number)?);
             visit(&Piece { first: number * CHUNK_STEPS as u64, items }, position..stop)?;
             position = stop;

@@ -124,7 +124,8 @@ impl LogHistogram {
         let most = u64::from(bucket(MAX_CYCLES.0)) + 1;
         (count > 0 && count <= most && max <= MAX_CYCLES.0).then_some(())?;
         let mut read = Self { buckets: Vec::new(), min, max };
-        let (mut at, mut counted) = (0u64, 0u64);
+        let mut at = 0u64;
+        let mut counted = 0u64;
         for _ in 0..count {
             at = at.checked_add(cursor.take()?)?;
             let next = u16::try_from(at).ok().filter(|_| at < most)?;

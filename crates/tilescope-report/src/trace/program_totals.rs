@@ -395,14 +395,16 @@ impl StepCounter {
     /// Counts the step at a position.
     #[expect(clippy::indexing_slicing, reason = "programs and followers are never taken away")]
     pub(super) fn add_step(&mut self, position: u64, record: &StepRecord) {
-        let (key, each) = ((record.program, record.class), StepAmounts::of(record));
+        let key = (record.program, record.class);
+        let each = StepAmounts::of(record);
         let follower = self.repeated.get(self.last).map(|last| last.follower);
         let at = match follower.filter(|at| self.repeated[*at].key == key) {
             Some(at) => at,
             None => {
                 let at = self.totals.known_or_new(key, position);
                 if at == self.repeated.len() {
-                    let (times, first_position) = (0, position);
+                    let times = 0;
+                    let first_position = position;
                     let new = RepeatedStep { key, each, times, first_position, follower: at };
                     self.repeated.push(new);
                 }

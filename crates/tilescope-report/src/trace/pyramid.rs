@@ -91,7 +91,8 @@ pub(super) fn encode(nodes: &[PyramidNode]) -> Vec<u8> {
 
 fn columns(nodes: &[PyramidNode]) -> [Vec<u64>; COLUMNS] {
     let mut columns: [Vec<u64>; COLUMNS] = std::array::from_fn(|_| Vec::with_capacity(nodes.len()));
-    let (mut cycle, mut step) = (Cycles::ZERO, StepId(0));
+    let mut cycle = Cycles::ZERO;
+    let mut step = StepId(0);
     for node in nodes {
         let mut row = [0; COLUMNS];
         let longest = node.totals.longest;
@@ -130,7 +131,8 @@ pub(super) fn decode_raw(raw: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
         }
     }
     cursor.is_done().then_some(())?;
-    let (mut cycle, mut step) = (Cycles::ZERO, StepId(0));
+    let mut cycle = Cycles::ZERO;
+    let mut step = StepId(0);
     rows.iter()
         .map(|row| {
             let node = node(row, cycle, step)?;
@@ -151,7 +153,8 @@ fn node(row: &[u64; COLUMNS], cycle: Cycles, step: StepId) -> Option<PyramidNode
             let class = StepClass::from_code(class)?;
             let program = row[5].checked_sub(1).map(u32::try_from).transpose().ok()?;
             let program = program.map(ProgramId);
-            let (kind, activity) = (class.kind(), class.activity());
+            let kind = class.kind();
+            let activity = class.activity();
             Some(LongestStep { program, kind, activity, cycles: Cycles(row[6]) })
         }
     };

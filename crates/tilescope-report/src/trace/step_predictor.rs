@@ -119,7 +119,8 @@ impl StepPredictor {
         // Every entry takes at least a byte, so a count that is too large is refused before any
         // allocation.
         (count <= MAX_EXPECTATIONS && count <= raw.len()).then_some(())?;
-        let (entries, by_program) = (Vec::with_capacity(count), HashMap::with_capacity(count));
+        let entries = Vec::with_capacity(count);
+        let by_program = HashMap::with_capacity(count);
         let mut expected = Self { entries, by_program };
         for index in (0u32..).take(count) {
             let mut facts = [0; STEP_FIELD_COUNT];

@@ -657,7 +657,8 @@ fn lane_info(cells: &RowCells, is_first: bool) -> Option<LaneInfo> {
     let ipu = IpuId(cells.small_up_to(1, MAX_IPUS - 1)?);
     let sub_lane = u8::try_from(cells.small_up_to(2, u32::from(MAX_SUB_LANES) - 1)?).ok()?;
     let steps = cells.count(3, MAX_STEPS)?;
-    let (first, end) = (cells.count(4, MAX_CYCLES)?, cells.count(5, MAX_CYCLES)?);
+    let first = cells.count(4, MAX_CYCLES)?;
+    let end = cells.count(5, MAX_CYCLES)?;
     // Pieces are found by this number; a wrong one would show steps of another lane.
     let number = LaneNumber::new(class, ipu, sub_lane).number();
     (lane == number && steps > 0 && first <= end).then_some(LaneInfo {

@@ -403,9 +403,12 @@ impl<'a> LanePass<'a> {
 
     /// Describes the error in the position of a step after those before it.
     fn disorder(&self, record: &StepRecord) -> Option<String> {
-        let (start, before) = (record.range.start, self.sums.range().end);
+        let start = record.range.start;
+        let before = self.sums.range().end;
         if start < before {
-            let (step, start, before) = (record.step, start.0, before.0);
+            let step = record.step;
+            let start = start.0;
+            let before = before.0;
             return Some(format!("step {step} starts at {start}, the one before ends at {before}"));
         }
         let (last, _) = self.last.filter(|(last, _)| record.step < *last)?;

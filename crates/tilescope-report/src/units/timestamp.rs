@@ -2,7 +2,8 @@
 
 /// A point in time, from seconds since 1970: `2026-11-21 17:53 UTC`.
 pub fn format_timestamp(unix_seconds: u64) -> String {
-    let (days, minutes) = (unix_seconds / 86_400, unix_seconds / 60 % 1_440);
+    let days = unix_seconds / 86_400;
+    let minutes = unix_seconds / 60 % 1_440;
     let (year, month, day) = date(days);
     format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
 }

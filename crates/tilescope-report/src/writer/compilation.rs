@@ -23,8 +23,8 @@ pub(super) fn write(rows: &RowWriter, compilation: &CompilationReport) -> WriteR
     machine(rows, compilation)?;
     operations(rows, compilation)?;
     programs(rows, compilation)?;
-    let (tiles_per_ipu, tiles) =
-        (compilation.target.tiles_per_ipu, compilation.target.tiles_per_replica());
+    let tiles_per_ipu = compilation.target.tiles_per_ipu;
+    let tiles = compilation.target.tiles_per_replica();
     let mut patterns = TilePatternWriter::new(rows, tiles_per_ipu, tiles);
     compute_sets(rows, compilation, &mut patterns)?;
     exchanges(rows, compilation, &mut patterns)?;
@@ -79,12 +79,14 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     )?;
     for (id, change) in (0i64..).zip(&target.changes) {
         let MachineChange { key, title, unit, inherited, value } = change;
-        let (inherited, value) = (finite(*inherited, key)?, finite(*value, key)?);
+        let inherited = finite(*inherited, key)?;
+        let value = finite(*value, key)?;
         rows.insert("machine_changes", params![id, key, title, unit.name(), inherited, value])?;
     }
     for (id, cost) in (0i64..).zip(&compilation.running_costs) {
         let RunningCost { kind, part, count: parts, each, currency, basis, source } = cost;
-        let (parts, each) = (count(*parts, "parts")?, finite(*each, part)?);
+        let parts = count(*parts, "parts")?;
+        let each = finite(*each, part)?;
         let currency = (*kind == RunningCostKind::Price).then_some(currency);
         rows.insert(
             "running_costs",
@@ -92,12 +94,14 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
         )?;
     }
     for (id, bandwidth) in compilation.bandwidths.iter().enumerate() {
-        let (interface, most) = (bandwidth.interface.name(), bandwidth.bytes_per_cycle);
+        let interface = bandwidth.interface.name();
+        let most = bandwidth.bytes_per_cycle;
         rows.insert("bandwidths", params![id as i64, interface, most])?;
     }
     for (id, rate) in compilation.compute_rates.iter().enumerate() {
         let flops = count(rate.flops_per_cycle, "FLOPs per cycle")?;
-        let (engine, input) = (rate.engine.name(), rate.input.name());
+        let engine = rate.engine.name();
+        let input = rate.input.name();
         rows.insert(
             "compute_rates",
             params![id as i64, engine, input, rate.partials.name(), flops],
@@ -177,7 +181,8 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
 
 fn replica_rings(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, ring) in (0i64..).zip(&compilation.replica_rings) {
-        let (order, links) = (ring.order.name(), ring.links.name());
+        let order = ring.order.name();
+        let links = ring.links.name();
         let row = params![id, order, links, ring.ranks, ring.spacing, ring.clockwise];
         rows.insert("replica_rings", row)?;
         for program in &ring.programs {
@@ -302,7 +307,8 @@ fn compute_sets(
     for (id, vertex_type) in compilation.vertex_types.iter().enumerate() {
         let bytes =
             |value| checked_i64(value, MAX_TILE_BYTES, || format!("bytes of {}", vertex_type.name));
-        let (code, state) = (bytes(vertex_type.code_bytes)?, bytes(vertex_type.state_bytes)?);
+        let code = bytes(vertex_type.code_bytes)?;
+        let state = bytes(vertex_type.state_bytes)?;
         let shares_code = vertex_type.shares_code;
         rows.insert(
             "vertex_types",
@@ -370,7 +376,9 @@ fn data_flows(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
         let ipu = resolve(buffer.ipu.0, ipus, || format!("IPU of {}", buffer.name))?;
         let entries =
             checked_i64(buffer.entries, MAX_COUNT, || format!("entries of {}", buffer.name))?;
-        let (place, persistent, filled) = (buffer.place.name(), buffer.persistent, buffer.filled);
+        let place = buffer.place.name();
+        let persistent = buffer.persistent;
+        let filled = buffer.filled;
         let row = params![id as i64, buffer.name, place, ipu, entries, persistent, filled];
         rows.insert("data_buffers", row)?;
     }
@@ -510,7 +518,8 @@ impl AddressWriter {
         checked_i64(addresses.max(), MAX_TILE_BYTES, || {
             format!("address of variable {}", of.name)
         })?;
-        let (blob, next) = (address_blob::encode(&addresses, base), self.0.len() as i64);
+        let blob = address_blob::encode(&addresses, base);
+        let next = self.0.len() as i64;
         match self.0.entry(blob) {
             Entry::Occupied(known) => Ok(*known.get()),
             Entry::Vacant(new) => {

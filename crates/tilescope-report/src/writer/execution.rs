@@ -108,7 +108,8 @@ impl ExecutionWriter {
         let id = StepId(self.steps);
         let of = |part: &str| format!("{part} of step {id}");
         let Some(leaf) = self.leaves.get(step.program.index()) else {
-            let (program, count) = (step.program.0, self.leaves.len());
+            let program = step.program.0;
+            let count = self.leaves.len();
             let problem = format!("{} is {program}, but there are {count}", of("program"));
             return Err(ReportError::invalid_input(problem));
         };
@@ -116,7 +117,9 @@ impl ExecutionWriter {
         checked_i64(id.0, MAX_STEPS, || of("number"))?;
         match self.layout {
             StepLayout::Rows => {
-                let (kind, program, compute_set) = (leaf.kind, step.program.0, leaf.compute_set);
+                let kind = leaf.kind;
+                let program = step.program.0;
+                let compute_set = leaf.compute_set;
                 self.pieces.push(ExecutionRow::Step { id, kind, program, compute_set });
             }
             StepLayout::Columns if step.parts().next().is_none() => {

@@ -10,7 +10,8 @@ use rusqlite::params;
 /// Writes all of `host`.
 pub(super) fn write(rows: &RowWriter, host: &HostReport) -> Result<(), ReportError> {
     for (id, rate) in host.rates.iter().enumerate() {
-        let (source, bottleneck) = (rate.source.name(), rate.bottleneck.name());
+        let source = rate.source.name();
+        let bottleneck = rate.bottleneck.name();
         rows.insert("host_rates", params![id as i64, source, rate.samples_per_second, bottleneck])?;
     }
     for (id, time) in host.call.iter().enumerate() {

@@ -369,7 +369,8 @@ impl ReportWriter {
         let path = open_written_trace(self.part.temporary_path())?.critical_path()?;
         let programs = path.as_ref().map(CriticalPath::programs).transpose()?;
         self.rows().execute("BEGIN")?;
-        let (Some(path), Some(programs)) = (path, programs) else { return Ok(()) };
+        let Some(path) = path else { return Ok(()) };
+        let Some(programs) = programs else { return Ok(()) };
         path.write_programs(&programs, &self.rows())?;
         // The walk over one block takes no time, so a short run needs no further table.
         if path.block_count() > 1 {

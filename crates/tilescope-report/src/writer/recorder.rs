@@ -90,7 +90,8 @@ impl RecorderIndex {
     /// Runs until no more steps come or the receiver of pieces is gone.
     pub(super) fn run(self) -> TraceIndexWriter {
         let Self { programs, rows, pieces } = self;
-        let (mut lanes, mut found) = (TraceIndexWriter::new(programs), Vec::new());
+        let mut lanes = TraceIndexWriter::new(programs);
+        let mut found = Vec::new();
         for batch in rows {
             batch.into_iter().for_each(|row| row.index(&mut lanes, &mut found));
             if found.len() >= PIECES && pieces.send(std::mem::take(&mut found)).is_err() {

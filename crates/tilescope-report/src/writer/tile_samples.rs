@@ -39,7 +39,8 @@ impl TileSampleWriter {
         let packer = ColumnPacker::new(table.ok_or_else(|| {
             ReportError::invalid_input(format!("there is no table {}", schema::TILE_SAMPLES))
         })?);
-        let (first_step, last_step) = (StepId(0), StepId(0));
+        let first_step = StepId(0);
+        let last_step = StepId(0);
         let labels = labels.len();
         Ok(Self { labels, tiles, packer, first_step, last_step, chunks: 0, has_rows: false })
     }
@@ -86,7 +87,8 @@ impl TileSampleWriter {
             return Ok(());
         }
         let PackedRows { rows: count, data } = self.packer.take();
-        let (first, last) = (self.first_step.0 as i64, self.last_step.0 as i64);
+        let first = self.first_step.0 as i64;
+        let last = self.last_step.0 as i64;
         let row = params![self.chunks, first, last, count as i64, data];
         rows.insert(schema::TILE_SAMPLE_CHUNKS, row)?;
         self.chunks += 1;

@@ -59,7 +59,8 @@ fn proven(
     let report = &opened.report;
     let spec = report.spec().ok_or(UsageError::NoSpec)?;
     let found = insights(report, NumberFormat::default())?;
-    let (directory, jobs) = (session.directory()?, None);
+    let directory = session.directory()?;
+    let jobs = None;
     Ok(prove(found, &ProofRequest { spec, directory, jobs, progress: &|_| () })?)
 }
 

@@ -185,7 +185,8 @@ impl StepPicture<'_> {
         let colour = colours::bar(item, self.labels);
         let range = item.range.intersection(self.found.window);
         let scale = scale_of(self.found.window);
-        let (x, end) = (scale.at(range.start.as_f64()), scale.at(range.end.as_f64()));
+        let x = scale.at(range.start.as_f64());
+        let end = scale.at(range.end.as_f64());
         let rect = PxRect { x, y, width: (end - x - 0.4).max(0.4), height: height - 1.0 };
         let words = item.text(self.labels);
         let balance = item.tile_balance().filter(|_| item.steps() == 1);

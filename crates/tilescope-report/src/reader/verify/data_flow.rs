@@ -162,7 +162,8 @@ impl<'a> DataFlowCheck<'a> {
 
     fn list_roles(&mut self, accesses: &[DataAccess], classes: &ReplicaClasses) {
         let mut of_programs: BTreeMap<ProgramId, Vec<ProgramAccess>> = BTreeMap::new();
-        let (mut before, mut flows) = (None, 0);
+        let mut before = None;
+        let mut flows = 0;
         for access in accesses {
             let begins = before != Some(access.flow);
             before = Some(access.flow);
@@ -207,7 +208,8 @@ impl<'a> DataFlowCheck<'a> {
         let states = self.replicas.iter().flat_map(|of| self.buffers.iter().zip(&of.buffers));
         for (buffer, state) in states {
             if !state.stashed.is_empty() {
-                let (count, name) = (state.stashed.len(), &buffer.name);
+                let count = state.stashed.len();
+                let name = &buffer.name;
                 self.acausal.add(|| format!("{count} micro-batches of {name} are never restored"));
             }
         }
@@ -267,7 +269,8 @@ impl<'a> DataFlowCheck<'a> {
         }
         let mut check = |what: &str, cycle: fn(&StepRecord) -> Cycles| {
             let cycles = on_ipus.iter().map(|(_, record)| cycle(record));
-            let (least, most) = (cycles.clone().min(), cycles.max());
+            let least = cycles.clone().min();
+            let most = cycles.max();
             if let (Some(least), Some(most)) = (least, most)
                 && least < most
             {
@@ -396,7 +399,8 @@ impl BufferAccess<'_> {
             });
         }
         flow.micro_batch = flow.micro_batch.or(held.micro_batch);
-        let (start, since) = (record.range.start, held.since);
+        let start = record.range.start;
+        let since = held.since;
         if since > start {
             found.add(|| {
                 format!("{words} reads {name} at cycle {start}, which is written until {since}")
@@ -406,7 +410,9 @@ impl BufferAccess<'_> {
 
     fn write(&mut self, kind: DataAccessKind) {
         let Self { buffer, state, flow, record, words, found } = self;
-        let (name, entries, start) = (&buffer.name, buffer.entries, record.range.start);
+        let name = &buffer.name;
+        let entries = buffer.entries;
+        let start = record.range.start;
         // Data that a pipeline sends while it fills are stale: no step may read them.
         if flow.is_empty && kind == DataAccessKind::Receive {
             state.now = None;

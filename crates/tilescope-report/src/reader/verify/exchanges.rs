@@ -14,7 +14,9 @@ impl Report {
         &self,
         found: &mut Vec<InvariantViolation>,
     ) -> Result<(), ReportError> {
-        let (limits, target, programs) = (self.machine_limits()?, self.target()?, self.programs()?);
+        let limits = self.machine_limits()?;
+        let target = self.target()?;
+        let programs = self.programs()?;
         let mut law = InvariantCheck::new("exchanges_hold", found);
         for exchange in self.exchanges()? {
             let kind = programs.get(exchange.program).map(|program| program.kind);
@@ -38,8 +40,10 @@ impl Report {
                     while let Some((busy, taken)) = cycles.peek() {
                         let both = busy.intersection(run);
                         law.check(both.count() == 0 || needed <= taken.as_f64() + ROUNDING, || {
-                            let (id, tile) = (exchange.program.0, both.first);
-                            let (received, sent) = (of.bytes_in.0, of.bytes_out.0);
+                            let id = exchange.program.0;
+                            let tile = both.first;
+                            let received = of.bytes_in.0;
+                            let sent = of.bytes_out.0;
                             format!(
                                 "program {id}: tile {tile} receives {received} B and sends {sent} \
                                  B in {taken} cycles, and needs {needed:.1}"

@@ -101,7 +101,9 @@ impl Report {
                 let holds = bytes.as_f64() <= most * totals.cycles.as_f64() + 1.0;
                 law.check(holds, || {
                     let program = totals.program.map_or(0, |id| id.0);
-                    let (bytes, cycles, name) = (bytes.0, totals.cycles.0, interface.name());
+                    let bytes = bytes.0;
+                    let cycles = totals.cycles.0;
+                    let name = interface.name();
                     format!(
                         "IPU {ipu}: program {program} moves {bytes} B in {cycles} cycles, the \
                          {name} interface {most:.2} B a cycle"

@@ -64,7 +64,10 @@ impl Report {
         let ipus = i64::from(self.target()?.ipus_per_replica);
         let mut late = LateMarks::new(self)?;
         let mut kinds: BTreeMap<String, (i64, Cycles)> = BTreeMap::new();
-        let (mut count, mut last, mut broken, mut misplaced) = (0, -1, 0, 0);
+        let mut count = 0;
+        let mut last = -1;
+        let mut broken = 0;
+        let mut misplaced = 0;
         // One pass checks everything: marks of a long run take longer to unpack than to check.
         let mut check = |chunk: Option<&PackedMarks>, cells: &RowCells| {
             let int = |column| cells.int(column);

@@ -154,7 +154,8 @@ impl Report {
     ) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("lifetimes_in_range", found);
         let liveness = self.liveness()?;
-        let (steps, tiles) = (liveness.len(), self.target()?.tiles_per_replica());
+        let steps = liveness.len();
+        let tiles = self.target()?.tiles_per_replica();
         let mut sums = VariableSums::new(tiles as usize, steps);
         let mut filter = VariableFilter { tiles: None, category: None, after: None, limit: PAGE };
         let mut lifetimes = BTreeMap::new();
@@ -169,7 +170,8 @@ impl Report {
                 let Some(life) = &variable.lifetime else { continue };
                 outlived.extend(freed.first_outlived(variable, life, tiles_per_ipu));
                 law.check(life.start < life.end && life.end as usize <= steps, || {
-                    let (name, life) = (&variable.name, format!("{}..{}", life.start, life.end));
+                    let name = &variable.name;
+                    let life = format!("{}..{}", life.start, life.end);
                     format!("{name} lives in steps {life} of {steps}")
                 });
             }
@@ -231,7 +233,8 @@ impl Report {
             let mut same = |name: &str, recorded: Bytes, sum: Option<i128>| {
                 let sum = sum.unwrap_or_default();
                 law.check(i128::from(recorded.0) == sum, || {
-                    let (tile, recorded) = (tiles.first, recorded.0);
+                    let tile = tiles.first;
+                    let recorded = recorded.0;
                     format!("tile {tile}: {recorded} B {name}, by its variables {sum} B")
                 });
             };

@@ -205,7 +205,8 @@ impl Report {
     }
 
     fn verify_memory(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
-        let (memory, categories) = (self.tile_memory()?, self.tile_categories()?);
+        let memory = self.tile_memory()?;
+        let categories = self.tile_categories()?;
         let mut totals = InvariantCheck::new("regions_add_up", found);
         if self.has(ReportPart::Regions) {
             let columns = ["total", "non_interleaved", "interleaved", "overflowed"];
@@ -251,7 +252,8 @@ impl Report {
         let programs = self.programs()?;
         let mut received = BTreeMap::new();
         for (program, traffic) in self.exchange_totals()? {
-            let (arrived, sent) = (traffic.bytes_in, traffic.bytes_delivered);
+            let arrived = traffic.bytes_in;
+            let sent = traffic.bytes_delivered;
             // The other end of a stream copy is no tile.
             let between_tiles =
                 programs.get(program).is_none_or(|node| node.kind != ProgramKind::StreamCopyMid);
@@ -259,7 +261,8 @@ impl Report {
                 format!("program {}: {} B received, {} B delivered", program.0, arrived.0, sent.0)
             });
             // A multicast is delivered more than once, and nothing less than once.
-            let (out, delivered) = (traffic.bytes_out, sent);
+            let out = traffic.bytes_out;
+            let delivered = sent;
             law.check(!between_tiles || out <= delivered, || {
                 format!("program {}: {} B sent, {} B delivered", program.0, out.0, delivered.0)
             });
@@ -332,13 +335,16 @@ impl Report {
         let flows = if self.is_slice() { DataFlows::default() } else { self.data_flows()? };
         let programs = self.programs()?;
         let groups = self.sync_groups()?;
-        let (classes, count) = (self.replica_classes()?, trace.classes().count());
+        let classes = self.replica_classes()?;
+        let count = trace.classes().count();
         law.check(!is_ours || count == classes.classes.len().max(1), || {
             let told = classes.classes.len();
             format!("there are {told} classes of replicas, and lanes of {count}")
         });
         let classes = (&classes, count);
-        let (rings, target, most) = (self.replica_rings()?, self.target()?, self.bandwidths()?);
+        let rings = self.replica_rings()?;
+        let target = self.target()?;
+        let most = self.bandwidths()?;
         let links = ReplicaLinkCheck::new(&rings, &target, &most);
         let mut data_flow = DataFlowCheck::new(&programs, &flows, groups.as_ref(), classes, links);
         let mut mark_cycles = MarkCycleCheck::new(self)?;
@@ -431,7 +437,8 @@ impl Report {
         let mut cursors: BTreeMap<(IpuId, u8), LaneStepCursor> = lanes
             .map(|lane| ((lane.info().ipu, lane.info().sub_lane), LaneStepCursor::new(lane)))
             .collect();
-        let (programs, tiles_per_ipu) = (self.programs()?, self.target()?.tiles_per_ipu);
+        let programs = self.programs()?;
+        let tiles_per_ipu = self.target()?.tiles_per_ipu;
         let mut first = StepId(0);
         loop {
             let batch = self.steps(first..StepId(MAX_STEPS), BATCH)?;
@@ -468,7 +475,8 @@ impl Report {
             }
         }
         for cursor in cursors.values() {
-            let (info, rows) = (cursor.lane(), cursor.position());
+            let info = cursor.lane();
+            let rows = cursor.position();
             law.check(info.steps == rows, || {
                 format!("IPU {}: {} steps in the index, {rows} in rows", info.ipu, info.steps)
             });

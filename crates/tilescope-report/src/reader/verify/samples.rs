@@ -48,7 +48,8 @@ impl Report {
                         |sample: &&&TileSample| sample.tile.0 / tiles_per_ipu == on_ipu.ipu.0;
                     let own: Vec<&TileSample> = busy.iter().filter(of_ipu).copied().collect();
                     law.check(agree(on_ipu, &own), || {
-                        let (id, ipu) = (step.id, on_ipu.ipu);
+                        let id = step.id;
+                        let ipu = on_ipu.ipu;
                         format!("step {id} on IPU {ipu} begins or ends without its samples")
                     });
                 }

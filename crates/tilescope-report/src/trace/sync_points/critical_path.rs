@@ -409,7 +409,8 @@ impl CriticalPath {
     /// must be those of its steps, and none of these may have slack.
     pub(crate) fn verify(&self) -> Result<Vec<String>, ReportError> {
         let mut wrong = Vec::new();
-        let (mut end, mut sums) = (self.range().start, StepTotals::default());
+        let mut end = self.range().start;
+        let mut sums = StepTotals::default();
         self.visit_stretches(self.range(), &mut |stretch| {
             let PathStretch { lane, range, totals, .. } = stretch;
             let at = range.start.0;

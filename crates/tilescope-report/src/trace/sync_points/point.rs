@@ -333,8 +333,10 @@ fn read_point(cursor: &mut VarintReader<'_>, base: &mut PointBase) -> Option<Syn
         JOIN => SyncPointKind::Join(read_join(cursor, base, marks, release)?),
         AWAITED => {
             base.awaited = base.awaited.checked_add(cursor.take()?)?;
-            let (number, is_told) = (base.awaited, marks & IS_TOLD != 0);
-            let (lane, waiting) = (read_place(cursor, base)?, read_place(cursor, base)?);
+            let number = base.awaited;
+            let is_told = marks & IS_TOLD != 0;
+            let lane = read_place(cursor, base)?;
+            let waiting = read_place(cursor, base)?;
             SyncPointKind::Awaited(AwaitedLane { number, lane, waiting, is_told })
         }
         HAND_OVER => SyncPointKind::HandOver(read_hand_over(cursor, base, marks)?),
@@ -414,7 +416,8 @@ fn read_hand_over(
     let from = u32::try_from(cursor.take()?).ok()?;
     let to = read_place(cursor, base)?;
     (from != to.lane).then_some(())?;
-    let (lag, wait) = (cycles(cursor.take()?)?, cycles(cursor.take()?)?);
+    let lag = cycles(cursor.take()?)?;
+    let wait = cycles(cursor.take()?)?;
     Some(LaneHandOver { number, from, to, lag, wait, in_step: marks & IN_STEP != 0 })
 }
 
@@ -427,7 +430,8 @@ pub(super) fn read_stretch(cursor: &mut VarintReader<'_>, release: Cycles) -> Op
         None => None,
         Some(class) => {
             let class = StepClass::from_code(class)?;
-            let (kind, activity) = (class.kind(), class.activity());
+            let kind = class.kind();
+            let activity = class.activity();
             let program = program_from_code(cursor.take()?)?;
             Some(LongestStep { program, kind, activity, cycles: cycles(cursor.take()?)? })
         }

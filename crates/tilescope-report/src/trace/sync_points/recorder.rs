@@ -159,7 +159,8 @@ impl SyncPointRecorder {
     /// Adds a lane.
     pub(crate) fn add_lane(&mut self, number: LaneNumber) -> LaneIndex {
         let lane = LaneIndex(self.lanes.len());
-        let (own, sub_lane) = (number.at(), number.sub_lane());
+        let own = number.at();
+        let sub_lane = number.sub_lane();
         let at = self.ipus.iter().position(|lanes| lanes.at == own).unwrap_or(self.ipus.len());
         if at == self.ipus.len() {
             self.ipus.push(IpuLanes { at: own, lanes: Vec::new(), overlap: None });
@@ -224,8 +225,11 @@ impl SyncPointRecorder {
     /// step since then is replaced.
     fn open_hand_over(&mut self, waiting: LanePlace, from: LaneIndex, is_told: bool) {
         self.awaited += 1;
-        let (from, number) = (&self.lanes[from.0], self.awaited);
-        let (end, stretch, lane) = (from.end(), from.stretch, from.place());
+        let from = &self.lanes[from.0];
+        let number = self.awaited;
+        let end = from.end();
+        let stretch = from.stretch;
+        let lane = from.place();
         self.open.insert(waiting.lane, OpenHandOver { from: lane, end, stretch, number });
         let awaited = AwaitedLane { number, lane, waiting, is_told };
         let kind = SyncPointKind::Awaited(awaited);
@@ -296,12 +300,14 @@ impl SyncPointRecorder {
         let lanes = || self.lanes.iter().filter(|lane| lane.steps > 0);
         let Some((last, end)) = first_max(lanes().map(LaneProgress::end)) else { return };
         let member = |lane: &LaneProgress| {
-            let (wait, tail) = (end - lane.end(), Cycles::ZERO);
+            let wait = end - lane.end();
+            let tail = Cycles::ZERO;
             JoinMember { lane: lane.number.number(), behind: lane.steps, wait, tail }
         };
         let stretch = lanes().nth(last).and_then(|lane| lane.stretch);
         let members = lanes().map(member).collect();
-        let (program, cost) = (None, Cycles::ZERO);
+        let program = None;
+        let cost = Cycles::ZERO;
         self.add_join(
             LaneJoin { program, in_shared_step: false, cost, last, members },
             end,
@@ -416,7 +422,8 @@ impl SyncPointRecorder {
             if !rest.range.is_empty() {
                 lane.sum(&rest);
             }
-            let (wait, tail) = (arrived - start, end - release);
+            let wait = arrived - start;
+            let tail = end - release;
             members.push(JoinMember { lane: lane.number.number(), behind: lane.steps, wait, tail });
         }
         let join = LaneJoin {
@@ -457,8 +464,10 @@ impl SyncPointRecorder {
         lane.pass(record);
         lane.stretch = Some(StretchSums::empty(end));
         lane.waited_for = Some(from);
-        let (lag, wait) = (Cycles::ZERO, end - start);
-        let (from, to) = (from.lane, lane.place());
+        let lag = Cycles::ZERO;
+        let wait = end - start;
+        let from = from.lane;
+        let to = lane.place();
         let hand_over = LaneHandOver { number: of, from, to, lag, wait, in_step: true };
         let kind = SyncPointKind::HandOver(hand_over);
         self.add_point(SyncPoint { release: end, kind, stretch });
@@ -479,8 +488,12 @@ impl SyncPointRecorder {
         let open = self.open.remove(&lane.number.number());
         // Lanes of other tools may overlap; in that case it did not wait.
         let Some(open) = open.filter(|open| open.end <= start) else { return };
-        let (from, number, release) = (open.from.lane, open.number, open.end);
-        let (to, lag, wait) = (lane.place(), start - release, start - end);
+        let from = open.from.lane;
+        let number = open.number;
+        let release = open.end;
+        let to = lane.place();
+        let lag = start - release;
+        let wait = start - end;
         let hand_over = LaneHandOver { number, from, to, lag, wait, in_step: false };
         lane.waited_for = Some(open.from);
         let mut stretch = None;
@@ -495,7 +508,8 @@ impl SyncPointRecorder {
 
     /// Infers that a lane waits for the last of the lanes of its IPU that satisfy `may`.
     fn infer(&mut self, lane: LaneIndex, may: impl Fn(&LaneProgress) -> bool) {
-        let (ipu, waiting) = (self.lanes[lane.0].ipu, self.lanes[lane.0].place());
+        let ipu = self.lanes[lane.0].ipu;
+        let waiting = self.lanes[lane.0].place();
         let others = self.ipus[ipu].lanes.iter().filter(|other| **other != lane);
         let others = others.filter(|other| may(&self.lanes[other.0]));
         let from = others.max_by_key(|other| {

@@ -66,7 +66,8 @@ fn for_each_step(
         heads.iter().enumerate().filter_map(head).collect();
     while let Some(Reverse((_, at))) = next.pop() {
         let until = next.peek().map(|Reverse(first)| *first);
-        let (Some(lane), Some(head)) = (lanes.get_mut(at), heads.get_mut(at)) else { continue };
+        let Some(lane) = lanes.get_mut(at) else { continue };
+        let Some(head) = heads.get_mut(at) else { continue };
         // Up to the point where another lane continues: mostly more than one step.
         while let Some(record) = head {
             if until.is_some_and(|until| (record.step, at) > until) {
@@ -258,7 +259,8 @@ impl<'a> Comparison<'a> {
 /// Describes the difference of a block of points from the stored one.
 fn difference_of(found: &[u8], stored: Option<&[u8]>) -> String {
     let points = |raw: &[u8]| decode_raw(raw).unwrap_or_default();
-    let (found, stored) = (points(found), stored.map(points).unwrap_or_default());
+    let found = points(found);
+    let stored = stored.map(points).unwrap_or_default();
     let mut pairs = found.iter().zip(&stored);
     let words = |point: &SyncPoint| match &point.kind {
         SyncPointKind::Join(join) => format!("a join of {} lanes", join.members.len()),

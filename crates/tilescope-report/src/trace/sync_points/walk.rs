@@ -86,7 +86,8 @@ impl WalkState {
     /// The state after the last step of a run with `lanes` lanes that ends at `end`.
     pub(super) fn at_end(lanes: usize, end: Cycles) -> Self {
         let state = LaneState { slack: Cycles::ZERO, until: end };
-        let (range, totals) = (CycleRange::new(end, end), StepTotals::default());
+        let range = CycleRange::new(end, end);
+        let totals = StepTotals::default();
         Self {
             lanes: vec![state; lanes],
             path: OpenStretch { lane: 0, range, totals },
@@ -138,7 +139,9 @@ impl WalkState {
         let release = point.release;
         let arrived = release.checked_sub(join.cost).ok_or(Contradiction)?;
         let place = |lane: u32| places.get(&lane).copied().ok_or(Contradiction);
-        let (mut least, mut second, mut is_on_path) = (Cycles::MAX, None, false);
+        let mut least = Cycles::MAX;
+        let mut second = None;
+        let mut is_on_path = false;
         for (at, member) in join.members.iter().enumerate() {
             let lane = place(member.lane)?;
             let state = self.lanes.get_mut(lane).ok_or(Contradiction)?;
@@ -180,7 +183,8 @@ impl WalkState {
         seen: &mut impl WalkObserver,
     ) -> Result<(), Contradiction> {
         let place = |lane: u32| places.get(&lane).copied().ok_or(Contradiction);
-        let (from, to) = (place(of.from)?, place(of.to.lane)?);
+        let from = place(of.from)?;
+        let to = place(of.to.lane)?;
         let next = point.release.saturating_add(of.lag);
         let going_on = self.lanes.get_mut(to).ok_or(Contradiction)?;
         // If it was held back, the lag is part of its work, and moves with the release.
