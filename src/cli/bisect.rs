@@ -129,12 +129,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     };
     let names = ["good", "bad"].map(|end| path_of(matches, end).display().to_string());
     let answer = BisectAnswer { names, difference, figure, found, operations, simulations };
-    match matches.get_flag("json") {
-        true => super::command::print_json(&answer.json()?, output),
-        false => {
-            let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
-            answer.print(limit.unwrap_or(usize::MAX), output)
-        }
+    if matches.get_flag("json") {
+        super::command::print_json(&answer.json()?, output)
+    } else {
+        let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
+        answer.print(limit.unwrap_or(usize::MAX), output)
     }
 }
 

@@ -153,10 +153,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         // A job that passes its gates prints just that. The explanation of a difference is for one
         // that does not, and for explicit requests.
         let is_asked = json || matches.value_source("view") == Some(ValueSource::CommandLine);
-        let page = match gates.are_passed() && !is_asked {
-            true => outcome(&sides)?,
-            false => overview(&sides)?,
-        };
+        let page =
+            if gates.are_passed() && !is_asked { outcome(&sides)? } else { overview(&sides)? };
         views.insert("verdict".to_owned(), page.verdict.clone().into());
         views.insert("distinction".to_owned(), json_value(&page.distinction)?);
         if !json {

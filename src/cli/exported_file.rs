@@ -33,12 +33,11 @@ pub(super) struct ExportedFile {
 impl ExportedFile {
     pub(super) fn create(path: &Path) -> Result<Self, CliError> {
         let file = BufWriter::with_capacity(BUFFER, AtomicFile::create_growing(path)?);
-        let content = match path.extension().is_some_and(|ending| ending == "gz") {
-            true => {
-                let encoder = GzEncoder::new(file, Compression::fast());
-                Content::Compressed(Box::new(BufWriter::with_capacity(BUFFER, encoder)))
-            }
-            false => Content::Plain(file),
+        let content = if path.extension().is_some_and(|ending| ending == "gz") {
+            let encoder = GzEncoder::new(file, Compression::fast());
+            Content::Compressed(Box::new(BufWriter::with_capacity(BUFFER, encoder)))
+        } else {
+            Content::Plain(file)
         };
         Ok(Self { content, path: path.to_owned(), failed: None })
     }

@@ -91,9 +91,10 @@ impl CheckedGates {
         (source, target): (&Report, &Report),
         normalization: &WorkNormalization,
     ) -> Result<Self, CliError> {
-        let violations = match gates.is_empty() {
-            true => Vec::new(),
-            false => violations(&gates, source, target, normalization)?,
+        let violations = if gates.is_empty() {
+            Vec::new()
+        } else {
+            violations(&gates, source, target, normalization)?
         };
         Ok(Self { gates, violations })
     }

@@ -53,12 +53,11 @@ pub(super) fn ipus(matches: &ArgMatches, target: &Target) -> Result<Option<Vec<u
     let count = target.ipus_per_replica;
     let mut found = BTreeSet::new();
     for part in text.split(',') {
-        let range = match part.contains("..") {
-            true => half_open("--ipus", part)?,
-            false => {
-                let ipu = number("--ipus", part)?;
-                ipu..ipu.saturating_add(1)
-            }
+        let range = if part.contains("..") {
+            half_open("--ipus", part)?
+        } else {
+            let ipu = number("--ipus", part)?;
+            ipu..ipu.saturating_add(1)
         };
         // IPUs that the replica does not have are never enumerated.
         if range.end > u64::from(count) {

@@ -88,9 +88,10 @@ fn labelled(note: &str) -> (&'static str, &str) {
 
 fn execution_line(execution: &ExecutionSummary) -> String {
     let mut line = format!("{} cycles", grouped(execution.total_cycles.0));
-    match execution.seconds > 0.0 {
-        true => line.push_str(&format!(" = {}", seconds(execution.seconds))),
-        false => line.push_str(", clock unknown"),
+    if execution.seconds > 0.0 {
+        line.push_str(&format!(" = {}", seconds(execution.seconds)))
+    } else {
+        line.push_str(", clock unknown")
     }
     if let (Some(samples), Some(rate)) = (execution.samples, execution.samples_per_second) {
         line.push_str(&format!(

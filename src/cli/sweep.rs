@@ -129,9 +129,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     let died = found.points.iter().filter(|point| point.point.died()).count();
     if died > 0 {
-        let again = match matches.contains_id("results") {
-            true => "the same command tries them again",
-            false => "with --results, the others are kept while these are tried again",
+        let again = if matches.contains_id("results") {
+            "the same command tries them again"
+        } else {
+            "with --results, the others are kept while these are tried again"
         };
         return Err(JobError::Died { died, points: found.points.len(), again }.into());
     }

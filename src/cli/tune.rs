@@ -140,9 +140,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if let Some(file) = file.filter(|_| answer.shortfall.is_none()) {
         write_spec(&summary.headline(&answer), &answer.best, &source, file)?;
     }
-    match matches.get_flag("json") {
-        true => super::command::print_json(&serde_json::json!(answer), output)?,
-        false => summary.print(&answer, output)?,
+    if matches.get_flag("json") {
+        super::command::print_json(&serde_json::json!(answer), output)?
+    } else {
+        summary.print(&answer, output)?
     }
     if let Some(file) = drawn {
         picture::write(FoundPicture::Tune(&answer), file)?;

@@ -309,10 +309,7 @@ fn specs_are_compared_like_reports() {
     let kept = simulated_product(&directory, "kept", "model.m=200");
     let spec = path(&directory, "small.toml");
     let text = stdout(&tilescope(&["specs", "matmul_chain"]));
-    let lines = text.lines().map(|line| match line.starts_with("m =") {
-        true => "m = 200",
-        false => line,
-    });
+    let lines = text.lines().map(|line| if line.starts_with("m =") { "m = 200" } else { line });
     std::fs::write(&spec, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let same = tilescope(&["compare", &kept, &spec, "--fail-if", "cycles != +0"]);
     assert_eq!(same.status.code(), Some(2), "there is no such comparison");

@@ -142,9 +142,10 @@ impl Workplace {
             let text = result["content"][0]["text"].as_str().expect("a text");
             assert!(text.len() <= MAX_ANSWER, "{} bytes", text.len());
             let is_error = result["isError"].as_bool().expect("a flag");
-            match is_error {
-                true => (text.into(), true),
-                false => (serde_json::from_str(text).expect("JSON"), false),
+            if is_error {
+                (text.into(), true)
+            } else {
+                (serde_json::from_str(text).expect("JSON"), false)
             }
         };
         replies.into_iter().map(answer).collect()

@@ -583,9 +583,12 @@ fn inputs_are_loaded_according_to_their_attributes() {
 
 #[test]
 fn ignored_attributes_are_reported() {
-    let spec = annotated(spec("guide_mnist.onnx", &[]), |_, node| match is_product(node) {
-        true => vec![("__schedule_priority", AttributeValue::Float(2.0)), ("__tile_set", INT(1))],
-        false => Vec::new(),
+    let spec = annotated(spec("guide_mnist.onnx", &[]), |_, node| {
+        if is_product(node) {
+            vec![("__schedule_priority", AttributeValue::Float(2.0)), ("__tile_set", INT(1))]
+        } else {
+            Vec::new()
+        }
     });
     let (report, _directory) = report(&spec);
     let imported = report.imported_model().expect("an imported model");
@@ -606,9 +609,8 @@ fn attributes_that_popart_refuses_are_refused() {
         ("__output_tensor_location", AttributeValue::Ints(vec![9]), "storage 9"),
     ];
     for (name, value, expected) in cases {
-        let spec = annotated(spec("guide_mnist.onnx", &[]), |_, node| match is_product(node) {
-            true => vec![(name, value.clone())],
-            false => Vec::new(),
+        let spec = annotated(spec("guide_mnist.onnx", &[]), |_, node| {
+            if is_product(node) { vec![(name, value.clone())] } else { Vec::new() }
         });
         let problem = refusal(&spec);
         assert!(problem.contains(expected) && problem.contains(name), "{problem}");

@@ -397,11 +397,12 @@ fn linear_layers(turned: bool, bias: bool) -> OnnxFileBuilder {
             ["w", "t", "p", "b", "x"].map(|name| format!("{name}{at}"));
         let result = format!("x{}", at + 1);
         let (rows, columns) = (sizes[at], sizes[at + 1]);
-        let model = match turned {
-            true => model
+        let model = if turned {
+            model
                 .tensor(weight(&weights, &[columns, rows]))
-                .node(Node::new("Transpose", &[&weights], &[&used]).ints("perm", &[1, 0])),
-            false => model.tensor(weight(&used, &[rows, columns])),
+                .node(Node::new("Transpose", &[&weights], &[&used]).ints("perm", &[1, 0]))
+        } else {
+            model.tensor(weight(&used, &[rows, columns]))
         };
         if !bias {
             return model.node(Node::new("MatMul", &[&before, &used], &[&result]));

@@ -446,10 +446,7 @@ fn files_are_processed_in_parts() {
     let fixed = "tests/data/onnx/phased_batch_parts.onnx";
     let symbolic = "tests/data/onnx/mnist_dynamic_batch.onnx";
     for (file, samples, parts) in [(fixed, 32, [4, 2]), (symbolic, 33, [3, 11])] {
-        let batch = match file == symbolic {
-            true => vec!["model.batch_size=33"],
-            false => Vec::new(),
-        };
+        let batch = if file == symbolic { vec!["model.batch_size=33"] } else { Vec::new() };
         let compiled = |parts: u64| {
             let factor = factor(parts);
             let spec = common::spec(file, &[&batch[..], &[&factor]].concat());

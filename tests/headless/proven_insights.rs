@@ -208,9 +208,12 @@ fn table_of_keys() -> String {
             lines.push(format!("| `{}` | {} |", key.path, rules.join(", ")));
         }
     }
-    lines.extend(not_proposed().map(|(key, reason)| match KEYS.iter().any(|of| of.path == key) {
-        true => format!("| `{key}` | none: {reason} |"),
-        false => format!("| all others of `[{key}]` | none: {reason} |"),
+    lines.extend(not_proposed().map(|(key, reason)| {
+        if KEYS.iter().any(|of| of.path == key) {
+            format!("| `{key}` | none: {reason} |")
+        } else {
+            format!("| all others of `[{key}]` | none: {reason} |")
+        }
     }));
     lines.join("\n")
 }

@@ -212,9 +212,10 @@ impl<W: Write + Send> AnswerRows<W> {
             }
         }
         self.held.push(values.to_vec());
-        match self.held.len() >= BATCH_ROWS || self.held_bytes >= BATCH_BYTES {
-            true => self.write(),
-            false => Ok(()),
+        if self.held.len() >= BATCH_ROWS || self.held_bytes >= BATCH_BYTES {
+            self.write()
+        } else {
+            Ok(())
         }
     }
 

@@ -231,9 +231,10 @@ impl TraceWalk<'_> {
     /// The name, with a note if the times are not real times.
     fn with_clock(&self, name: String) -> Result<String, ReportError> {
         let clock = self.report.target()?.clock;
-        Ok(match NanosecondClock::new(clock).is_known() {
-            true => name,
-            false => format!("{name} (clock not recorded: 1 ns is 1 cycle)"),
+        Ok(if NanosecondClock::new(clock).is_known() {
+            name
+        } else {
+            format!("{name} (clock not recorded: 1 ns is 1 cycle)")
         })
     }
 

@@ -116,13 +116,11 @@ pub(crate) fn rendered(
         sections => Value::from(Serde(sections)),
     })?;
     // Texts other than names follow the same rules.
-    Ok(match text.contains(|letter| is_order(letter) && letter != '\n') {
-        true => {
-            let plain =
-                |letter| if is_order(letter) && letter != '\n' { '\u{fffd}' } else { letter };
-            text.chars().map(plain).collect()
-        }
-        false => text,
+    Ok(if text.contains(|letter| is_order(letter) && letter != '\n') {
+        let plain = |letter| if is_order(letter) && letter != '\n' { '\u{fffd}' } else { letter };
+        text.chars().map(plain).collect()
+    } else {
+        text
     })
 }
 

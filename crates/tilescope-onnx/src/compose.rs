@@ -167,9 +167,10 @@ impl<'r> NodeComposition<'r, '_> {
     /// Adds a known single number.
     fn number(&mut self, element: ElementKind, value: f64) -> Result<ValueId, OnnxError> {
         #[expect(clippy::cast_possible_truncation, reason = "small whole numbers")]
-        let data = match element.is_float() {
-            true => ConstantData::Floats(vec![value]),
-            false => ConstantData::Ints(vec![value as i64]),
+        let data = if element.is_float() {
+            ConstantData::Floats(vec![value])
+        } else {
+            ConstantData::Ints(vec![value as i64])
         };
         self.resolver.known(self.identity, element, Vec::new(), data)
     }

@@ -40,9 +40,12 @@ impl OnnxFile {
             let (name, axis) = symbol.places.first()?;
             Some(by_place(inputs.get(&**name).copied()?, *axis))
         };
-        let size = |symbol: &Symbol| match symbol.is_batch {
-            true => BATCH,
-            false => by_name(symbol).or_else(|| of_place(symbol)).unwrap_or(SEQUENCE),
+        let size = |symbol: &Symbol| {
+            if symbol.is_batch {
+                BATCH
+            } else {
+                by_name(symbol).or_else(|| of_place(symbol)).unwrap_or(SEQUENCE)
+            }
         };
         symbols.iter().map(size).collect()
     }

@@ -117,17 +117,15 @@ impl McpSession {
     pub(super) fn spec(&self, name: &str, changes: &SpecChanges) -> Result<Spec, CliError> {
         self.check_name(name)?;
         let overrides: Vec<String> = set_arguments(changes).collect();
-        let mut source = match is_report(Path::new(name)) {
-            true => {
-                let report = Report::open(name)?;
-                let text = report.spec().ok_or_else(|| {
-                    let is =
-                        "has no spec to change: only reports that tilescope simulated have one";
-                    UsageError::WrongFile { file: name.into(), is }
-                })?;
-                SpecSource::from_text(name, text)
-            }
-            false => SpecSource::find(name, &[])?,
+        let mut source = if is_report(Path::new(name)) {
+            let report = Report::open(name)?;
+            let text = report.spec().ok_or_else(|| {
+                let is = "has no spec to change: only reports that tilescope simulated have one";
+                UsageError::WrongFile { file: name.into(), is }
+            })?;
+            SpecSource::from_text(name, text)
+        } else {
+            SpecSource::find(name, &[])?
         };
         source.overrides = overrides;
         let spec = Spec::build(&source)?;

@@ -158,9 +158,10 @@ impl TuneSummary<'_> {
             0 => String::new(),
             known => format!(", {known} of them from the file of results"),
         };
-        let end = match answer.exhausted {
-            true => "nothing is left to try",
-            false => "more may be found with a larger --budget",
+        let end = if answer.exhausted {
+            "nothing is left to try"
+        } else {
+            "more may be found with a larger --budget"
         };
         let plural = plural(simulations);
         let hopeless = answer.hopeless;
@@ -286,8 +287,9 @@ fn outcome_text(end: &DeadEnd) -> String {
 /// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "._-/=,:+@%".contains(letter);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }

@@ -14,9 +14,10 @@ pub(super) const SECTION: SectionEntry =
 const MORE: [&str; 3] = ["executions", "code", "vertices"];
 
 fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
-    let layer = match facts.report.has(ReportPart::Operations) {
-        true => OperationLayer::Model,
-        false => OperationLayer::Library,
+    let layer = if facts.report.has(ReportPart::Operations) {
+        OperationLayer::Model
+    } else {
+        OperationLayer::Library
     };
     let mut blocks = Vec::new();
     if layer == OperationLayer::Library {

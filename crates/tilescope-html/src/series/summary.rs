@@ -27,15 +27,14 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     }
     blocks.push(Block::Facts { rows: facts(of) });
     let notes = series.notes(telling.unit);
-    match notes.len() <= MAX_NOTES {
-        true => blocks.extend(notes.iter().map(|text| Block::note(prose(text)))),
-        false => {
-            let rows = notes.into_iter().map(|note| vec![note.into()]).collect();
-            let data = DataTable::new(vec![TableColumn::text("Note")], rows);
-            let caption = "What to know of the runs before comparing them";
-            let table = HtmlTable::new("series/notes", caption, &data).folded();
-            blocks.push(Block::Table { table });
-        }
+    if notes.len() <= MAX_NOTES {
+        blocks.extend(notes.iter().map(|text| Block::note(prose(text))))
+    } else {
+        let rows = notes.into_iter().map(|note| vec![note.into()]).collect();
+        let data = DataTable::new(vec![TableColumn::text("Note")], rows);
+        let caption = "What to know of the runs before comparing them";
+        let table = HtmlTable::new("series/notes", caption, &data).folded();
+        blocks.push(Block::Table { table });
     }
     blocks.extend(unread(of));
     blocks

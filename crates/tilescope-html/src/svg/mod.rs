@@ -21,9 +21,10 @@ impl fmt::Display for Px {
         if !tenths.is_finite() {
             return f.write_str("0");
         }
-        match tenths % 10.0 == 0.0 {
-            true => write!(f, "{}", (tenths / 10.0) as i64),
-            false => write!(f, "{:.1}", tenths / 10.0),
+        if tenths % 10.0 == 0.0 {
+            write!(f, "{}", (tenths / 10.0) as i64)
+        } else {
+            write!(f, "{:.1}", tenths / 10.0)
         }
     }
 }

@@ -211,12 +211,11 @@ fn grid_sample(of: &mut NodeComposition) -> Composed {
             if corners.len() == 1 {
                 continue;
             }
-            let own = match *offset == 0.0 {
-                true => {
-                    let one = of.number(element, 1.0)?;
-                    of.node(&format!("{part}/rest"), "Sub", &[one, share[axis]], &[])?
-                }
-                false => share[axis],
+            let own = if *offset == 0.0 {
+                let one = of.number(element, 1.0)?;
+                of.node(&format!("{part}/rest"), "Sub", &[one, share[axis]], &[])?
+            } else {
+                share[axis]
             };
             weight = Some(match weight {
                 Some(weight) => of.node(&format!("{part}/weight"), "Mul", &[weight, own], &[])?,

@@ -90,9 +90,12 @@ impl Target {
     /// The machine as text: `mk2`, `mk2, changed: exchange 16 B/cycle` or `mk2, calibrated:
     /// exchange start 371 cycles`.
     pub fn machine_name(&self) -> String {
-        let list = |words: &str, texts: Vec<String>| match texts.is_empty() {
-            true => String::new(),
-            false => format!(", {words}: {}", texts.join(", ")),
+        let list = |words: &str, texts: Vec<String>| {
+            if texts.is_empty() {
+                String::new()
+            } else {
+                format!(", {words}: {}", texts.join(", "))
+            }
         };
         let changed = self.machine_changes().map(MachineChange::text).collect();
         let calibrated = self.calibration().map(MachineChange::text).collect();

@@ -287,9 +287,10 @@ impl ForeignIndexBuilder {
         }
         // Rows are mostly in the order of steps; they are sorted only if they are not.
         let in_file_order = self.source.has_rowid("steps_by_ipu");
-        let done = match in_file_order {
-            true => self.pass(*rows, "ORDER BY rowid", progress),
-            false => Err(IndexBuildError::OutOfOrder),
+        let done = if in_file_order {
+            self.pass(*rows, "ORDER BY rowid", progress)
+        } else {
+            Err(IndexBuildError::OutOfOrder)
         };
         match done {
             Ok(()) => {}

@@ -337,9 +337,10 @@ impl SharedNames<'_> {
             return text;
         };
         self.bytes += shared.len();
-        match self.are_cut() {
-            false => shared.clone(),
-            true => shared.chars().take(SHORT_NAME_BYTES / 4).collect(),
+        if self.are_cut() {
+            shared.chars().take(SHORT_NAME_BYTES / 4).collect()
+        } else {
+            shared.clone()
         }
     }
 

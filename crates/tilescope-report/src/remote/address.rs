@@ -178,9 +178,10 @@ impl fmt::Display for RemoteAddress {
         if let Some(user) = &self.user {
             write!(f, "{user}@")?;
         }
-        match self.host.contains(':') {
-            true => write!(f, "[{}]", self.host)?,
-            false => f.write_str(&self.host)?,
+        if self.host.contains(':') {
+            write!(f, "[{}]", self.host)?
+        } else {
+            f.write_str(&self.host)?
         }
         if let Some(port) = self.port {
             write!(f, ":{port}")?;

@@ -195,9 +195,10 @@ impl<'a> FarShell<'a> {
              stopped"
         );
         let complaint = complaint.trim();
-        self.address.failed(match complaint.is_empty() {
-            true => problem,
-            false => format!("{problem}; ssh says: {complaint}"),
+        self.address.failed(if complaint.is_empty() {
+            problem
+        } else {
+            format!("{problem}; ssh says: {complaint}")
         })
     }
 }

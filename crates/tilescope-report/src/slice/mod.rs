@@ -126,9 +126,10 @@ impl Report {
             for (index, info) in class.lanes().iter().enumerate() {
                 let Some(lane) = class.lane(index) else { continue };
                 let chosen = selection.ipus.as_ref();
-                let positions = match chosen.is_none_or(|ipus| ipus.contains(&info.ipu.0)) {
-                    true => lane.touching(selection.window)?,
-                    false => 0..0,
+                let positions = if chosen.is_none_or(|ipus| ipus.contains(&info.ipu.0)) {
+                    lane.touching(selection.window)?
+                } else {
+                    0..0
                 };
                 plan.lanes.push((*info, positions.clone()));
                 let Some(last) = positions.end.checked_sub(1).filter(|_| !positions.is_empty())
@@ -258,9 +259,6 @@ impl Slicing<'_> {
     }
 
     fn go_on(&self) -> Result<(), ReportError> {
-        match self.cancel.load(Ordering::Relaxed) {
-            true => Err(ReportError::Cancelled),
-            false => Ok(()),
-        }
+        if self.cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
     }
 }

@@ -495,14 +495,11 @@ impl<'a> TraceLane<'a> {
             return Ok(0..0);
         }
         // No search if a window extends beyond the lane.
-        let first = match window.start <= lane.start {
-            true => 0,
-            false => self.first_behind(window.start)?,
-        };
-        let end = match window.end >= lane.end {
-            true => self.info().steps,
-            false => self
-                .partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?,
+        let first = if window.start <= lane.start { 0 } else { self.first_behind(window.start)? };
+        let end = if window.end >= lane.end {
+            self.info().steps
+        } else {
+            self.partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?
         };
         Ok(first..end.max(first))
     }

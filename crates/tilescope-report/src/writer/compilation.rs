@@ -215,9 +215,10 @@ fn replica_classes(rows: &RowWriter, compilation: &CompilationReport) -> WriteRe
 
 /// An amount of a machine; an error unless it is finite, since readers refuse other numbers.
 fn finite(number: f64, of: &str) -> Result<f64, ReportError> {
-    match (0.0..=MAX_MACHINE_AMOUNT).contains(&number) {
-        true => Ok(number),
-        false => Err(ReportError::invalid_input(format!("{of} of the machine is {number}"))),
+    if (0.0..=MAX_MACHINE_AMOUNT).contains(&number) {
+        Ok(number)
+    } else {
+        Err(ReportError::invalid_input(format!("{of} of the machine is {number}")))
     }
 }
 

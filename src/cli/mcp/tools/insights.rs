@@ -31,9 +31,10 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     let opened =
         session.open(arguments.required_text(REPORT.name), &arguments.changes(CHANGES.name))?;
     let numbers = NumberFormat::default();
-    let (found, problem) = match arguments.flag(PROVE.name) {
-        true => (proven(&opened, session)?, None),
-        false => insights_with_tried(&opened.report, numbers)?,
+    let (found, problem) = if arguments.flag(PROVE.name) {
+        (proven(&opened, session)?, None)
+    } else {
+        insights_with_tried(&opened.report, numbers)?
     };
     let finding = |finding: &InsightFinding| finding_json(&opened, finding).unwrap_or_default();
     let mut answer = json!({

@@ -34,9 +34,10 @@ pub(super) fn blocks(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     let full = if capacity > 0 { capacity } else { most }.max(1);
     let chips = plan.ipus.min(MAX_CHIPS);
     let picture = FloorPlanPicture { plan, values: &values, full, chips };
-    let place = match plan.known {
-        true => "as they lie on their chips",
-        false => "in the order of their numbers: where they lie was not recorded",
+    let place = if plan.known {
+        "as they lie on their chips"
+    } else {
+        "in the order of their numbers: where they lie was not recorded"
     };
     let caption = format!(
         "Bytes that each tile needs, gaps included, {place}. The strongest colour is {}.",

@@ -69,12 +69,10 @@ fn parts_table(facts: &PageFacts<'_>) -> Block {
     let total: Bytes = parts.iter().map(|(_, _, bytes)| *bytes).sum();
     let share = |bytes: Bytes| bytes.as_f64() / total.as_f64().max(1.0);
     let most = parts.first().map_or(1.0, |(_, _, bytes)| share(*bytes)).max(f64::MIN_POSITIVE);
-    let (name, caption) = match by_category {
-        true => ("Category", "Memory over all tiles of a replica, by category"),
-        false => (
-            "Region",
-            "Memory over all tiles of a replica, by region: categories were not recorded",
-        ),
+    let (name, caption) = if by_category {
+        ("Category", "Memory over all tiles of a replica, by category")
+    } else {
+        ("Region", "Memory over all tiles of a replica, by region: categories were not recorded")
     };
     let data = table! { &parts, |(part, _, bytes)|
         text name => part;
@@ -138,13 +136,14 @@ fn largest_variables(facts: &PageFacts<'_>) -> Result<Option<Block>, ReportError
     data.rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
     data.rows.truncate(LARGEST);
     data.totals = false;
-    let caption = match data.rows.len() as u64 == all {
-        true => "Variables over all tiles, the largest first".to_owned(),
-        false => format!(
+    let caption = if data.rows.len() as u64 == all {
+        "Variables over all tiles, the largest first".to_owned()
+    } else {
+        format!(
             "The {} largest of {}, over all tiles",
             data.rows.len(),
             super::counted(all, "variable")
-        ),
+        )
     };
     let table = HtmlTable::new("memory/largest-variables", caption, &data).folded();
     Ok((table.count > 0).then_some(Block::Table { table }))

@@ -69,15 +69,16 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
     let repeated = rows.repeated.iter().map(|of| {
         let name = singular(of.kind);
         let cycles = |range: CycleRange| facts.cycles_and_time(range.length());
-        match of.all_equal() {
-            true => format!("All {} {name}s take {}.", of.count, cycles(of.typical.range)),
-            false => format!(
+        if of.all_equal() {
+            format!("All {} {name}s take {}.", of.count, cycles(of.typical.range))
+        } else {
+            format!(
                 "Of {} {name}s, a typical one takes {}, the fastest {}, the slowest {}.",
                 of.count,
                 cycles(of.typical.range),
                 cycles(of.fastest.range),
                 cycles(of.slowest.range)
-            ),
+            )
         }
     });
     let repeated: Vec<String> = repeated.collect();

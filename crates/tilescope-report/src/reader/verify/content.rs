@@ -29,9 +29,10 @@ impl Report {
             law.check(now == *written, || {
                 let before = written.rows;
                 let now = now.rows;
-                let rows = match before == now {
-                    true => format!("rows of part {part} have changed, {now} as before"),
-                    false => format!("part {part} has {now} rows, {before} were written"),
+                let rows = if before == now {
+                    format!("rows of part {part} have changed, {now} as before")
+                } else {
+                    format!("part {part} has {now} rows, {before} were written")
                 };
                 format!("{table} is not as it was written: {rows}")
             });

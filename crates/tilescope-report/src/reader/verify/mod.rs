@@ -410,10 +410,8 @@ impl Report {
         cancel: &Arc<AtomicBool>,
     ) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("path_is_of_the_run", found);
-        let mut on_steps = |_| match cancel.load(Ordering::Relaxed) {
-            true => Err(ReportError::Cancelled),
-            false => Ok(()),
-        };
+        let mut on_steps =
+            |_| if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) };
         let wrong = trace.verify_sync_points(self.sync_programs()?, &mut on_steps)?;
         if let Some(text) = wrong {
             law.check(false, || text);

@@ -198,9 +198,10 @@ impl CriticalPath {
             }
             self.visit_stretches(group.range.intersection(window), &mut |stretch| {
                 let inside = stretch.range.intersection(window);
-                let own = match inside == stretch.range {
-                    true => stretch.totals,
-                    false => self.lane(stretch.lane)?.totals(inside)?,
+                let own = if inside == stretch.range {
+                    stretch.totals
+                } else {
+                    self.lane(stretch.lane)?.totals(inside)?
                 };
                 totals.add(&own);
                 Ok(())
@@ -266,10 +267,7 @@ impl CriticalPath {
     pub fn programs(&self) -> Result<Arc<Vec<PathProgram>>, ReportError> {
         self.store.path_programs(|| {
             let stored = self.store.stored_path_programs()?;
-            match self.is_whole(&stored) {
-                true => Ok(stored),
-                false => self.programs_in(self.range()),
-            }
+            if self.is_whole(&stored) { Ok(stored) } else { self.programs_in(self.range()) }
         })
     }
 
@@ -340,9 +338,10 @@ impl CriticalPath {
         let mut found = None;
         self.visit_stretches(window, &mut |stretch| {
             let inside = stretch.range.intersection(step.range);
-            let holds = match step.range.is_empty() {
-                true => stretch.range.start <= start && start <= stretch.range.end,
-                false => !inside.is_empty(),
+            let holds = if step.range.is_empty() {
+                stretch.range.start <= start && start <= stretch.range.end
+            } else {
+                !inside.is_empty()
             };
             if holds && stretch.lane == lane && found.is_none() {
                 found = Some(stretch);
