@@ -209,7 +209,7 @@ impl BisectAnswer {
     /// A change as a share of the whole; `None` if the whole is zero.
     fn share(&self, units: i64) -> Option<f64> {
         let whole = self.found.whole();
-        (whole != 0).then(|| units as f64 / whole as f64)
+        if whole != 0 { Some(units as f64 / whole as f64) } else { None }
     }
 
     fn json(&self) -> Result<Value, CliError> {

@@ -157,7 +157,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let fitted = fitted(&simulations, chosen, (base, &aligned))?;
     let file = CalibrationFile::new(&measured, &fitted);
     let path = path_of(matches, "output");
-    let written = file.is_worth_it().then_some(path);
+    let written = if file.is_worth_it() { Some(path) } else { None };
     if let Some(path) = written {
         output_file::write(path, file.text().as_bytes())?;
     }
@@ -198,7 +198,7 @@ impl SpecChange {
             return Some(Self::Spec(name.clone()));
         }
         let keys = overrides(matches);
-        (!keys.is_empty()).then_some(Self::Keys(keys))
+        if keys.is_empty() { None } else { Some(Self::Keys(keys)) }
     }
 }
 

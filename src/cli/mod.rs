@@ -259,10 +259,15 @@ fn misspelt_command(given: &[OsString]) -> Option<String> {
     }
     // Reports are paths; a word followed by more than a second one is meant as a command.
     let is_word = word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
-    (is_word && given.len() > 2).then(|| {
+    if is_word && given.len() > 2 {
         let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
-        format!("there is no command or report named {word:?}; commands: {}", names.join(", "))
-    })
+        Some(format!(
+            "there is no command or report named {word:?}; commands: {}",
+            names.join(", ")
+        ))
+    } else {
+        None
+    }
 }
 
 fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {

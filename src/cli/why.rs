@@ -122,9 +122,8 @@ impl AskedStep {
         let step = self.step;
         let state = step_on_path(report, step, at, sub_lane)?;
         let chain = why(report, step, at, sub_lane, NumberFormat::default())?;
-        let (Some(state), Some(chain)) = (state, chain) else {
-            return Err(JobError::StepOnNoLane(step).into());
-        };
+        let Some(state) = state else { return Err(JobError::StepOnNoLane(step).into()) };
+        let Some(chain) = chain else { return Err(JobError::StepOnNoLane(step).into()) };
         let place = ipu_words(&classes, at);
         let cycles = range.length();
         Ok(StepAnswer { step, at, place, cycles, state, chain })

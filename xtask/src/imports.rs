@@ -91,7 +91,7 @@ impl ImportGraph {
         self.imports.iter().filter_map(move |import| {
             let from = folder(room, &import.from)?;
             let to = folder(room, &import.to)?;
-            (from != to).then_some((from, to, import))
+            if from != to { Some((from, to, import)) } else { None }
         })
     }
 

@@ -85,10 +85,10 @@ enum MetricValue {
 impl MetricValue {
     #[expect(clippy::cast_precision_loss, reason = "counts of code are far below 2^52")]
     fn number(self) -> Option<f64> {
-        let ratio = |part: usize, whole: usize| (whole > 0).then(|| part as f64 / whole as f64);
         match self {
-            Self::Share(part, whole) => ratio(part, whole).map(|share| share * 100.0),
-            Self::PerKloc(count, lines) => ratio(count, lines).map(|share| share * 1000.0),
+            Self::Share(_, 0) | Self::PerKloc(_, 0) => None,
+            Self::Share(part, whole) => Some(part as f64 / whole as f64 * 100.0),
+            Self::PerKloc(count, lines) => Some(count as f64 / lines as f64 * 1000.0),
             Self::Count(count) => Some(count as f64),
             Self::Nothing => None,
         }

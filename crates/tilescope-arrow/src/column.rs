@@ -110,7 +110,7 @@ impl ColumnBuilder {
 fn exact(value: i64) -> Option<f64> {
     let size = value.unsigned_abs();
     let digits = u64::BITS.saturating_sub(size.leading_zeros() + size.trailing_zeros());
-    (digits <= f64::MANTISSA_DIGITS).then_some(value as f64)
+    if digits <= f64::MANTISSA_DIGITS { Some(value as f64) } else { None }
 }
 
 #[cfg(test)]

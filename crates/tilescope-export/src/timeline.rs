@@ -301,9 +301,8 @@ impl TraceWalk<'_> {
         positions: (&Range<u64>, &Range<u64>),
         steps: &[LaneStep],
     ) -> Result<Vec<LaneMark>, ReportError> {
-        let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
-            return Ok(Vec::new());
-        };
+        let Some(first) = steps.first() else { return Ok(Vec::new()) };
+        let Some(last) = steps.last() else { return Ok(Vec::new()) };
         if lane.info().sub_lane > 0 {
             return Ok(Vec::new());
         }
@@ -314,7 +313,7 @@ impl TraceWalk<'_> {
     fn other_name(&self, step: &LaneStep) -> Option<&'static str> {
         let program = step.program.and_then(|id| self.programs.get(id));
         let has_name = program.is_some_and(|program| !program.name.is_empty());
-        (!has_name).then(|| step.kind.name())
+        if !has_name { Some(step.kind.name()) } else { None }
     }
 
     /// Writes the marks of the host, by cycles, because no steps belong to them.

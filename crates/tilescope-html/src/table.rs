@@ -115,7 +115,7 @@ impl HtmlTable {
                 grouped(more as u64)
             ),
         };
-        let all = (!whole).then(|| data.rows.iter().take(count).cloned().collect());
+        let all = if !whole { Some(data.rows.iter().take(count).cloned().collect()) } else { None };
         Self {
             id: id.into(),
             caption: caption.into(),

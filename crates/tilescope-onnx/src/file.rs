@@ -115,7 +115,7 @@ impl OnnxFile {
             return true;
         }
         // Opening a pipe could block until another process writes to it.
-        let file = path.is_file().then(|| std::fs::File::open(path).ok()).flatten();
+        let file = if path.is_file() { std::fs::File::open(path).ok() } else { None };
         let mut start = Vec::new();
         let read = file.map(|file| file.take(FIRST_BYTES as u64).read_to_end(&mut start));
         read.is_some_and(|read| read.is_ok()) && begins_like_a_model(&start)
@@ -204,7 +204,7 @@ impl OnnxFile {
             return named.into_iter().next();
         }
         let Some(first @ Dimension::Symbol(name)) = firsts.next() else { return None };
-        firsts.all(|other| other == first).then_some(name)
+        if firsts.all(|other| other == first) { Some(name) } else { None }
     }
 
     /// Folds, and infers all shapes with these values of symbols, in one walk.

@@ -69,7 +69,7 @@ pub(crate) fn evaluate(
     let tensor = |(data, kind): (ConstantData, &TensorType)| {
         let tensor = ConstantTensor { dims: kind.dims.clone(), data: of_type(data, kind.element)? };
         // If a rule and its evaluation disagree, the content is dropped rather than wrong.
-        (tensor.len() as u64 == kind.dims.iter().product::<u64>()).then_some(tensor)
+        if tensor.len() as u64 == kind.dims.iter().product::<u64>() { Some(tensor) } else { None }
     };
     Some(data.into_iter().zip(types).map(tensor).collect())
 }

@@ -124,7 +124,9 @@ pub(super) fn unpack(packed: &[u8], limit: usize) -> Option<Vec<u8>> {
             return Some(raw);
         }
         // A stream that does not end must at least have filled the buffer; a truncated one has not.
-        (written == room && room < limit).then_some(())?;
+        if written != room || room >= limit {
+            return None;
+        }
     }
 }
 

@@ -164,7 +164,7 @@ impl DebugContexts {
         names.retain(|name| !name.is_empty());
         let bytes: usize = names.iter().map(|name| name.len() + 1).sum();
         names.reverse();
-        (bytes <= longest + 1).then(|| names.join("/"))
+        if bytes <= longest + 1 { Some(names.join("/")) } else { None }
     }
 
     /// The name of a context; empty if it has none.

@@ -141,7 +141,9 @@ impl UnpackedRows {
                 };
             }
         }
-        reader.is_done().then_some(())?;
+        if !reader.is_done() {
+            return None;
+        }
         Some(Self { raw, columns })
     }
 
@@ -177,7 +179,7 @@ fn integers(bytes: &[u8], rows: usize) -> Option<Vec<Option<i64>>> {
         Some(Some(before.cast_signed()))
     };
     let cells = (0..rows).map(|_| cell()).collect::<Option<_>>()?;
-    reader.is_done().then_some(cells)
+    if reader.is_done() { Some(cells) } else { None }
 }
 
 /// Positions of the cells of the column that begins at `start`.
@@ -190,7 +192,7 @@ fn ranges(bytes: &[u8], start: usize, rows: usize) -> Option<Vec<Option<Range<us
         Some(Some(first..first + cell.len()))
     };
     let cells = (0..rows).map(|_| cell()).collect::<Option<_>>()?;
-    reader.is_done().then_some(cells)
+    if reader.is_done() { Some(cells) } else { None }
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ fn reports_inside(path: &Path) -> Result<Vec<String>, ReportError> {
             return Some(format!("{name}/"));
         }
         let is_report = inside.extension().is_some_and(|ending| ending == "pop");
-        (is_report && inside.is_file()).then_some(name)
+        if is_report && inside.is_file() { Some(name) } else { None }
     };
     let mut names: Vec<String> = entries.flatten().take(MAX_ENTRIES).filter_map(report).collect();
     names.sort();

@@ -161,7 +161,7 @@ impl ColumnBounds {
     /// The value of a column, if the bounds admit only one.
     pub fn value(&self, column: usize) -> Option<i64> {
         let bounds = self.of(column);
-        (bounds.start() == bounds.end()).then(|| *bounds.start())
+        if bounds.start() == bounds.end() { Some(*bounds.start()) } else { None }
     }
 
     /// True if no row can satisfy them.

@@ -139,7 +139,7 @@ impl Step {
         let Some(exchange) = exchanges.get(&body) else { return Ok(None) };
         let moved = exchange.tiles.iter().map(|(tiles, _)| tiles.intersection(all));
         let tiles: Vec<TileId> = moved.flat_map(TileRange::iter).collect();
-        Ok((tiles.len() == on_ipu.active_tiles as usize).then_some(tiles))
+        Ok(if tiles.len() == on_ipu.active_tiles as usize { Some(tiles) } else { None })
     }
 
     /// Cycles of each tile, for a step that keeps its tiles busy for the same time.

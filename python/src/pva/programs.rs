@@ -180,7 +180,8 @@ pub(super) fn used_variables(data: &ReportData, steps: &[u32]) -> PyResult<Vec<V
 
 /// The parts of variables on all their tiles.
 pub(super) fn lowered_list(data: &Arc<ReportData>, ids: &[VariableId]) -> PyResult<List> {
-    let (data, table) = (data.clone(), data.variables()?);
+    let table = data.variables()?;
+    let data = data.clone();
     // The index in the list at which the parts of each variable begin.
     let mut starts: Vec<(usize, VariableId)> = Vec::with_capacity(ids.len());
     let mut count = 0;

@@ -81,7 +81,7 @@ pub(super) fn reply(line: &[u8], session: &mut McpSession) -> Option<Value> {
         Ok(Value::Array(messages)) if !messages.is_empty() => {
             let replies: Vec<Value> =
                 messages.iter().filter_map(|message| reply_to(message, session)).collect();
-            (!replies.is_empty()).then_some(Value::Array(replies))
+            if replies.is_empty() { None } else { Some(Value::Array(replies)) }
         }
         Ok(message) => reply_to(&message, session),
         Err(error) => {

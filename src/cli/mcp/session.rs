@@ -178,7 +178,7 @@ impl McpSession {
 impl OpenedReport {
     /// A link that opens a place; `None` for a report that is deleted with the session.
     pub(super) fn link(&self, place: &ViewLocation) -> Option<String> {
-        (!self.is_simulated).then(|| place.link(self.report.path()))
+        if !self.is_simulated { Some(place.link(self.report.path())) } else { None }
     }
 
     /// The value of an object with a link added.

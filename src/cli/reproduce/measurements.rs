@@ -203,7 +203,7 @@ impl SimulatedProgram {
             .iter()
             .flat_map(|copy| self.waits.iter().map(|wait| copy.intersection(*wait).length()))
             .sum();
-        (!all.is_zero()).then(|| 1.0 - shown.as_f64() / all.as_f64())
+        if all.is_zero() { None } else { Some(1.0 - shown.as_f64() / all.as_f64()) }
     }
 }
 

@@ -250,7 +250,7 @@ impl PublishedFigure {
             runs => runs.iter().map(String::as_str).collect(),
         };
         let programs = self.programs.iter().map(String::as_str);
-        (runs.len() == self.programs.len()).then(|| programs.zip(runs).collect())
+        if runs.len() == self.programs.len() { Some(programs.zip(runs).collect()) } else { None }
     }
 
     /// The items that it counts, for a program with this number of sequences per sample.
@@ -275,7 +275,7 @@ impl PublishedFigure {
             measure if measure.is_rate() => simulated / self.published,
             _ => self.published / simulated,
         };
-        (self.kind == PublishedFigureKind::Predicted).then_some((source, factor))
+        if self.kind == PublishedFigureKind::Predicted { Some((source, factor)) } else { None }
     }
 
     /// The band of a simulated time or rate of a program.

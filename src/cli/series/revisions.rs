@@ -99,7 +99,7 @@ fn commits(text: &str) -> Vec<(&str, &str)> {
     let is_hash = |word: &str| word.len() >= 40 && word.chars().all(|of| of.is_ascii_hexdigit());
     let lines = text.lines().filter_map(|line| {
         let (hash, subject) = line.split_once(' ').unwrap_or((line, ""));
-        is_hash(hash).then_some((hash, subject))
+        if is_hash(hash) { Some((hash, subject)) } else { None }
     });
     lines.collect()
 }

@@ -47,7 +47,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
 
 /// The possible gain, or the measured one.
 fn share(finding: &InsightFinding) -> Option<f64> {
-    let most = (finding.gain == InsightGain::Everything).then_some(1.0);
+    let most = if finding.gain == InsightGain::Everything { Some(1.0) } else { None };
     finding.measured_gain().or(finding.gain.share()).or(most)
 }
 

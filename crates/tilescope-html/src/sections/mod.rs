@@ -34,7 +34,11 @@ pub(crate) struct SectionEntry<B = fn(&PageFacts<'_>) -> Result<Vec<Block>, Repo
 impl<B> SectionEntry<B> {
     /// The section with these blocks; `None` if there are none.
     pub(crate) fn of(&self, blocks: Vec<Block>) -> Option<Section> {
-        (!blocks.is_empty()).then_some(Section { id: self.id, title: self.title, blocks })
+        if blocks.is_empty() {
+            None
+        } else {
+            Some(Section { id: self.id, title: self.title, blocks })
+        }
     }
 }
 

@@ -214,10 +214,12 @@ fn fitted(text: &str, room: f64) -> Option<String> {
     if letters <= most {
         return Some(text.to_owned());
     }
-    (most >= 3).then(|| {
+    if most >= 3 {
         let cut: String = text.chars().take(most - 1).collect();
-        format!("{}…", cut.trim_end())
-    })
+        Some(format!("{}…", cut.trim_end()))
+    } else {
+        None
+    }
 }
 
 /// An estimate of the width of text.

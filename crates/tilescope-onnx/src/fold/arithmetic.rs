@@ -79,7 +79,11 @@ fn cast(data: &ConstantData, output: &TensorType) -> Option<ConstantData> {
         }));
     }
     let is_bool = output.element == crate::element::ElementKind::Bool;
-    is_bool.then(|| ConstantData::Bools(floats(data).iter().map(|value| *value != 0.0).collect()))
+    if is_bool {
+        Some(ConstantData::Bools(floats(data).iter().map(|value| *value != 0.0).collect()))
+    } else {
+        None
+    }
 }
 
 /// An operator of any number of operands, applied pairwise.

@@ -192,7 +192,7 @@ fn pool(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let mut dims = vec![batch, channels];
     for (at, (window, size)) in windows.iter().zip(sizes).enumerate() {
         let before = pads.get(at).copied().unwrap_or(0);
-        let ceil = rounds_up.then_some(before);
+        let ceil = if rounds_up { Some(before) } else { None };
         dims.push(view.size(window.positions(*size, pad, ceil))?);
     }
     let output = TensorType { element: data.element, dims };

@@ -25,9 +25,8 @@ fn product_dims(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
     let a = &view.input(0)?.dims;
     let b = &view.input(1)?.dims;
     let problem = || view.error(format!("{a:?} times {b:?}"));
-    let (Some((&columns, a_rows)), Some((&last, b_rest))) = (a.split_last(), b.split_last()) else {
-        return Err(problem());
-    };
+    let Some((&columns, a_rows)) = a.split_last() else { return Err(problem()) };
+    let Some((&last, b_rest)) = b.split_last() else { return Err(problem()) };
     let (rows, b_columns) = match b_rest.split_last() {
         Some((&rows, _)) => (rows, Some(last)),
         None => (last, None),
@@ -125,11 +124,11 @@ impl EinsumLabels {
             Some(right) => labels_of(right, hidden),
             None => implied_output(&operands, hidden),
         };
-        output.iter().all(|label| sizes.contains_key(label)).then_some(Self {
-            operands,
-            output,
-            sizes,
-        })
+        if output.iter().all(|label| sizes.contains_key(label)) {
+            Some(Self { operands, output, sizes })
+        } else {
+            None
+        }
     }
 }
 
@@ -240,9 +239,8 @@ impl AttentionDims {
             (&[batch, queries, columns], &[_, keys, _], &[_, _, value_columns]) => {
                 let query_heads = heads("q_num_heads")?;
                 let key_heads = heads("kv_num_heads")?;
-                let (Some(query_heads), Some(key_heads)) = (query_heads, key_heads) else {
-                    return Ok(None);
-                };
+                let Some(query_heads) = query_heads else { return Ok(None) };
+                let Some(key_heads) = key_heads else { return Ok(None) };
                 let head = columns / query_heads;
                 let value_head = value_columns / key_heads;
                 let keys = keys.saturating_add(past);

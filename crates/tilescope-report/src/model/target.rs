@@ -251,8 +251,11 @@ impl MachineLimits {
     pub fn bytes_per_cycle(&self, interface: MachineInterface) -> Option<f64> {
         let known = self.bandwidths.iter().find(|known| known.interface == interface)?;
         // A bandwidth of zero would lead to meaningless figures.
-        (known.bytes_per_cycle > 0.0 && known.bytes_per_cycle.is_finite())
-            .then_some(known.bytes_per_cycle)
+        if known.bytes_per_cycle > 0.0 && known.bytes_per_cycle.is_finite() {
+            Some(known.bytes_per_cycle)
+        } else {
+            None
+        }
     }
 
     /// A lower bound on the cycles of a tile for its part of an exchange, if known. The tile sends

@@ -96,7 +96,7 @@ impl ExchangeActivity {
                 write_varint(&mut bytes, number);
             }
         }
-        (!bytes.is_empty()).then_some(bytes)
+        if bytes.is_empty() { None } else { Some(bytes) }
     }
 
     /// Decodes packed periods, if they are sound.
@@ -140,6 +140,6 @@ impl TileSample {
             own.map(ExchangeActivity::cycles).sum()
         };
         let busy = sum(ExchangeActivityKind::Send).max(sum(ExchangeActivityKind::Receive));
-        (!self.activities.is_empty()).then_some(busy)
+        if self.activities.is_empty() { None } else { Some(busy) }
     }
 }

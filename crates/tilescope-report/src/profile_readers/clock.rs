@@ -134,7 +134,7 @@ fn broken_barriers(
         let barrier: Option<&Barrier> = barriers.get(step);
         barrier.is_some_and(|barrier| barrier.first_end < barrier.last_start)
     };
-    keys.steps().iter().any(is_broken).then_some(barriers)
+    if keys.steps().iter().any(is_broken) { Some(barriers) } else { None }
 }
 
 /// The offsets of the tiles' counters from that of the first tile: the medians of their delays at
@@ -157,7 +157,7 @@ fn origins(
         late.sort_unstable();
         let Some(&median) = late.get(late.len() / 2) else { return Some(0) };
         let differs = late.iter().any(|late| (late - median).abs() > MAX_BARRIER_JITTER);
-        (!differs).then_some(median)
+        if !differs { Some(median) } else { None }
     };
     keys.tiles().map(origin).collect()
 }

@@ -213,7 +213,7 @@ impl<'p> MeasuredRun<'p> {
             .collect();
         let work = labels.iter().map(|label| self.profile.labels.operation_and_kernel(*label));
         let work: BTreeSet<(u32, u32)> = work.collect();
-        let place = with_place.then_some((phase, ordinal));
+        let place = if with_place { Some((phase, ordinal)) } else { None };
         ProgramKey { kind, place, work: work.into_iter().collect() }
     }
 

@@ -85,14 +85,15 @@ impl Report {
         let groups = self.db.list(select, |cells| {
             let vertex_type = VertexTypeId(cells.small(2)?);
             let edges = cells.count(3, MAX_COUNT).unwrap_or(0);
-            (vertex_type.index() < types).then_some(())?;
+            if vertex_type.index() >= types {
+                return None;
+            }
             let flops = cells.count(4, MAX_COUNT);
             Some((cells.small(0)?, cells.small(1)?, (vertex_type, edges, flops)))
         })?;
         let groups: Vec<_> = groups.into_iter().flatten().collect();
-        let (Some(first), Some(last)) = (groups.first(), groups.last()) else {
-            return Ok(BTreeMap::new());
-        };
+        let Some(first) = groups.first() else { return Ok(BTreeMap::new()) };
+        let Some(last) = groups.last() else { return Ok(BTreeMap::new()) };
         let mut counts = self.tile_runs(&VERTEX_TILES, first.0..=last.0, |[count]| count)?;
         let mut sets: BTreeMap<u32, Vec<VertexGroup>> = BTreeMap::new();
         for (id, set, (vertex_type, edges, flops)) in groups {

@@ -64,7 +64,11 @@ impl Report {
             let range = |first, end| {
                 let first = TileId(cells.small(first)?);
                 let end = TileId(cells.small(end)?);
-                (first < end && end <= TileId(tiles)).then(|| TileRange::new(first, end))
+                if first < end && end <= TileId(tiles) {
+                    Some(TileRange::new(first, end))
+                } else {
+                    None
+                }
             };
             Some(ExchangeRoute {
                 program: ProgramId(cells.small(0)?),

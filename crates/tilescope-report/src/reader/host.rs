@@ -20,7 +20,7 @@ impl Report {
             epochs: self.host_epochs()?,
             replicas: self.replica_waits()?,
         };
-        Ok((host != HostReport::default()).then_some(host))
+        Ok(if host != HostReport::default() { Some(host) } else { None })
     }
 
     fn host_rates(&self) -> Result<Vec<HostRate>, ReportError> {

@@ -43,7 +43,7 @@ impl Report {
             let first = cells.small(1)?;
             let end = cells.small(2)?;
             let variable = VariableId(cells.small(0)?);
-            (first < end).then_some(VariableUse { variable, steps: first..end })
+            if first < end { Some(VariableUse { variable, steps: first..end }) } else { None }
         })?;
         Ok(Some(uses.into_iter().flatten().collect()))
     }

@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 /// Reads two cells as the ends of a band. Invalid factors would lead to meaningless figures.
 fn factor_band(cells: &RowCells<'_>, low: usize) -> Option<FactorBand> {
-    let (low, high) = (cells.real(low)?, cells.real(low + 1)?);
-    (low > 0.0 && low <= high && high.is_finite()).then_some(FactorBand { low, high })
+    let high = cells.real(low + 1)?;
+    let low = cells.real(low)?;
+    if low > 0.0 && low <= high && high.is_finite() { Some(FactorBand { low, high }) } else { None }
 }
 
 /// Data of a generation of chips, for files that do not record theirs.
@@ -106,7 +107,7 @@ const COLUMNS: [&str; 14] = [
 
 /// An amount of a machine, if it lies in a range in which sums and products stay meaningful.
 fn amount(number: f64) -> Option<f64> {
-    (0.0..=MAX_MACHINE_AMOUNT).contains(&number).then_some(number)
+    if (0.0..=MAX_MACHINE_AMOUNT).contains(&number) { Some(number) } else { None }
 }
 
 impl Report {
@@ -126,23 +127,27 @@ impl Report {
             let ipus_per_replica = cells.small_up_to(9, MAX_IPUS)?;
             // The product is the size of every table over tiles, so it is checked before any
             // allocation.
-            (tiles_per_ipu.checked_mul(ipus_per_replica)? <= MAX_TILES).then_some(Target {
-                kind: TargetKind::from_name(&kind)?,
-                name: cells.text(1)?,
-                architecture: cells.text(2)?,
-                num_ipus: cells.small(3)?,
-                tiles_per_ipu,
-                io_tiles_per_ipu: cells.small_up_to(5, tiles_per_ipu)?,
-                bytes_per_tile: bytes(6)?,
-                clock: Hertz(cells.count(7, MAX_COUNT)?),
-                replicas: cells.small_up_to(8, MAX_REPLICAS)?,
-                ipus_per_replica,
-                memory_element_bytes: bytes(10)?,
-                interleaved_offset: bytes(11)?,
-                tiles_per_column: cells.small(12)?,
-                physical_numbers: cells.int(13) == Some(1),
-                changes: Vec::new(),
-            })
+            if tiles_per_ipu.checked_mul(ipus_per_replica)? <= MAX_TILES {
+                Some(Target {
+                    kind: TargetKind::from_name(&kind)?,
+                    name: cells.text(1)?,
+                    architecture: cells.text(2)?,
+                    num_ipus: cells.small(3)?,
+                    tiles_per_ipu,
+                    io_tiles_per_ipu: cells.small_up_to(5, tiles_per_ipu)?,
+                    bytes_per_tile: bytes(6)?,
+                    clock: Hertz(cells.count(7, MAX_COUNT)?),
+                    replicas: cells.small_up_to(8, MAX_REPLICAS)?,
+                    ipus_per_replica,
+                    memory_element_bytes: bytes(10)?,
+                    interleaved_offset: bytes(11)?,
+                    tiles_per_column: cells.small(12)?,
+                    physical_numbers: cells.int(13) == Some(1),
+                    changes: Vec::new(),
+                })
+            } else {
+                None
+            }
         })?;
         if read == Some(None) {
             self.warnings.add("the target is incomplete: inferred from tiles and IPUs");

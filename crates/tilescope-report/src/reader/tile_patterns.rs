@@ -113,9 +113,8 @@ impl Report {
         value: impl Fn([u64; N]) -> T,
     ) -> Result<HashMap<u32, TileRuns<T>>, ReportError> {
         let wanted: BTreeSet<u32> = places.values().map(|place| place.pattern).collect();
-        let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
-            return Ok(HashMap::new());
-        };
+        let Some(first) = wanted.first() else { return Ok(HashMap::new()) };
+        let Some(last) = wanted.last() else { return Ok(HashMap::new()) };
         let ids = [i64::from(*first), i64::from(*last)];
         let select = SelectQuery::all("tile_patterns", &["id", "runs"])
             .clauses("WHERE id BETWEEN ?1 AND ?2")

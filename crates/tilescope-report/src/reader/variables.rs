@@ -199,9 +199,8 @@ impl Report {
         tiles: u32,
     ) -> Result<HashMap<u32, TileRuns<Bytes>>, ReportError> {
         let wanted: BTreeSet<u32> = wanted.copied().collect();
-        let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
-            return Ok(HashMap::new());
-        };
+        let Some(first) = wanted.first() else { return Ok(HashMap::new()) };
+        let Some(last) = wanted.last() else { return Ok(HashMap::new()) };
         let mut addresses = HashMap::new();
         if !self.db.has(table, id) {
             return Ok(addresses);

@@ -119,7 +119,7 @@ pub(crate) fn copy_report(
     if temporary.is_none() {
         remove_oldest(&place, &LIMITS, |copy| {
             let opened = changed(&copy.join(COPIED_FILE)).or_else(|| changed(copy))?;
-            (!is_locked(copy)).then(|| (opened, bytes_below(copy)))
+            if !is_locked(copy) { Some((opened, bytes_below(copy))) } else { None }
         });
     }
     let file = copying.local(&listing.report.name);

@@ -79,7 +79,7 @@ impl Slicing<'_> {
         let cycles = if matches!(mark.kind, MarkKind::Loader | MarkKind::Callback) {
             // Marks of the host are beside steps and have none of their own.
             let range = self.plan.range;
-            (range.overlaps(mark.cycles)).then(|| mark.cycles.intersection(range))
+            if range.overlaps(mark.cycles) { Some(mark.cycles.intersection(range)) } else { None }
         } else {
             let part = self.part_of(class, &mark)?;
             part.steps.filter(|_| !steps.is_empty()).map(|own| {

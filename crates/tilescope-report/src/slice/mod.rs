@@ -136,10 +136,8 @@ impl Report {
                 else {
                     continue;
                 };
-                let (Some(first), Some(last)) = (lane.step(positions.start)?, lane.step(last)?)
-                else {
-                    continue;
-                };
+                let Some(first) = lane.step(positions.start)? else { continue };
+                let Some(last) = lane.step(last)? else { continue };
                 let ids = (first.step, last.step);
                 plan.ids = plan.ids.start.min(ids.0)..plan.ids.end.max(ids.1 + 1);
                 let range = CycleRange::new(first.range.start, last.range.end);

@@ -108,14 +108,18 @@ impl StepTotals {
     pub fn tile_balance(&self, activities: &[StepActivity]) -> Option<f64> {
         let cycles: Cycles = activities.iter().map(|&activity| self.cycles[activity]).sum();
         let balance: f64 = activities.iter().map(|&activity| self.balance[activity] as f64).sum();
-        (!cycles.is_zero()).then(|| balance / (cycles.as_f64() * FixedPointBalance::ONE))
+        if cycles.is_zero() {
+            None
+        } else {
+            Some(balance / (cycles.as_f64() * FixedPointBalance::ONE))
+        }
     }
 
     /// The activity with the most cycles; the first in [`StepActivity::ALL`] among equals.
     pub fn dominant(&self) -> Option<StepActivity> {
         let (activity, cycles) =
             self.cycles.iter().reduce(|best, next| if next.1 > best.1 { next } else { best })?;
-        (!cycles.is_zero()).then_some(activity)
+        if cycles.is_zero() { None } else { Some(activity) }
     }
 
     /// The sums of a single step.

@@ -83,7 +83,9 @@ impl StepDeltaBase {
         let end = start.checked_add(Cycles(cycles))?;
         let step = self.step.checked_add(steps)?;
         let sane = end <= MAX_CYCLES && step < StepId(MAX_STEPS);
-        (sane && bytes_in <= MAX_STEP_BYTES && bytes_out <= MAX_STEP_BYTES).then_some(())?;
+        if !sane || bytes_in > MAX_STEP_BYTES || bytes_out > MAX_STEP_BYTES {
+            return None;
+        }
         Some(StepRecord {
             step,
             range: CycleRange::new(start, end),
@@ -149,7 +151,9 @@ impl<'a> ChunkColumnReader<'a> {
     fn new(raw: &'a [u8], count: usize) -> Option<(Self, StepDeltaBase)> {
         let mut cursor = VarintReader::new(raw);
         // The caller knows the number of steps from the lane; a blob that disagrees is refused.
-        (cursor.take()? == count as u64).then_some(())?;
+        if cursor.take()? != count as u64 {
+            return None;
+        }
         let position = StepDeltaBase { step: StepId(cursor.take()?), end: Cycles(cursor.take()?) };
         let mut lengths = [0; 8];
         for length in &mut lengths {
@@ -161,7 +165,7 @@ impl<'a> ChunkColumnReader<'a> {
             *column = VarintReader::new(cursor.bytes(length)?);
         }
         // Leftover bytes would mean that lengths and columns disagree.
-        cursor.is_done().then_some((Self { unexpected, differences }, position))
+        if cursor.is_done() { Some((Self { unexpected, differences }, position)) } else { None }
     }
 
     /// Adds the differences of one step to the expected facts.
@@ -271,7 +275,7 @@ pub(super) fn decode(
         records.push(record);
         current = index;
     }
-    reading.is_done().then_some(records)
+    if reading.is_done() { Some(records) } else { None }
 }
 
 /// The details in the blob beside a chunk of `records`, if it is sound.
@@ -298,7 +302,9 @@ pub(super) fn decode_details(
         let [.., from_spread, to_spread, active_tiles, balance_bits] = facts;
         let balance_bits = u32::try_from(balance_bits).ok()?;
         // Views sort and sum these shares; a NaN from the file would spread.
-        f32::from_bits(balance_bits).is_finite().then_some(())?;
+        if !f32::from_bits(balance_bits).is_finite() {
+            return None;
+        }
         let active_tiles = u32::try_from(active_tiles).ok()?;
         details.push(StepRecordDetails {
             from_spread: Cycles(from_spread),
@@ -307,7 +313,7 @@ pub(super) fn decode_details(
             balance_bits,
         });
     }
-    reading.is_done().then_some(details)
+    if reading.is_done() { Some(details) } else { None }
 }
 
 #[cfg(test)]

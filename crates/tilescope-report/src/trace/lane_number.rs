@@ -27,7 +27,7 @@ impl LaneNumber {
 
     /// The lane with a number in a file; `None` if no lane has it.
     pub(crate) fn from_number(number: u32) -> Option<Self> {
-        (number / LANES_OF_CLASS < MAX_REPLICAS).then_some(Self(number))
+        if number / LANES_OF_CLASS < MAX_REPLICAS { Some(Self(number)) } else { None }
     }
 
     /// The IPU and the replicas of the lane.

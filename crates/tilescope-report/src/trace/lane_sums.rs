@@ -39,7 +39,7 @@ impl PyramidLevelBuilder {
             None => self.filling = Some(PyramidNode::from_record(record)),
         }
         self.children += 1;
-        (self.children == LEAF_STEPS).then(|| self.complete()).flatten()
+        if self.children == LEAF_STEPS { self.complete() } else { None }
     }
 
     /// Adds a child. Returns the node that it completes, if any.
@@ -49,7 +49,7 @@ impl PyramidLevelBuilder {
             None => self.filling = Some(*child),
         }
         self.children += 1;
-        (self.children == FAN_OUT).then(|| self.complete()).flatten()
+        if self.children == FAN_OUT { self.complete() } else { None }
     }
 
     fn complete(&mut self) -> Option<PyramidNode> {

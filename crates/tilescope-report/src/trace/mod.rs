@@ -120,7 +120,7 @@ impl Trace {
     /// The same run on replicas of another class, if their lanes are in the report.
     pub fn of_class(&self, class: ReplicaClassId) -> Option<Trace> {
         let known = class.index() < self.store.classes();
-        known.then(|| Self { store: self.store.clone(), class })
+        if known { Some(Self { store: self.store.clone(), class }) } else { None }
     }
 
     /// All lanes of these replicas, by IPU and then sub-lane.

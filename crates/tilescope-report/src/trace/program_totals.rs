@@ -161,11 +161,13 @@ impl ProgramStepSums {
         cursor.skip(4 * count)?;
         for sums in &mut all {
             let place = cursor.take()?;
-            is_sane(sums.steps, sums.cycles.0, (first, place), steps).then_some(())?;
+            if !is_sane(sums.steps, sums.cycles.0, (first, place), steps) {
+                return None;
+            }
             sums.first_position = first + place;
         }
         let counted = all.iter().try_fold(0u64, |sum, sums| sum.checked_add(sums.steps));
-        (counted == Some(steps)).then_some(all)
+        if counted == Some(steps) { Some(all) } else { None }
     }
 }
 
@@ -339,10 +341,12 @@ impl ProgramTotals {
             counted = counted.checked_add(totals.steps)?;
             let place = decoded.entries.len();
             // A repeated program would be counted once.
-            decoded.index.insert(totals.key(), place).is_none().then_some(())?;
+            if decoded.index.insert(totals.key(), place).is_some() {
+                return None;
+            }
             decoded.entries.push(totals);
         }
-        (cursor.is_done() && counted == steps).then_some(decoded)
+        if cursor.is_done() && counted == steps { Some(decoded) } else { None }
     }
 
     /// Size in memory in bytes.
@@ -459,7 +463,7 @@ fn entry_count(cursor: &mut VarintReader<'_>) -> Option<usize> {
     let count = usize::try_from(cursor.take()?).ok()?;
     // Every entry takes several bytes, so a count that is too large is refused before any
     // allocation.
-    (count <= MAX_ENTRIES && count <= cursor.left()).then_some(count)
+    if count <= MAX_ENTRIES && count <= cursor.left() { Some(count) } else { None }
 }
 
 /// The program of an entry as a number: 0 for none.
@@ -489,7 +493,9 @@ fn entry(
     let &[.., least_moved, more_moved, high, low, place] = values;
     let program = program_from_code(program)?;
     let class = StepClass::from_code(class)?;
-    is_sane(count, cycles, (first, place), steps).then_some(())?;
+    if !is_sane(count, cycles, (first, place), steps) {
+        return None;
+    }
     Some(ProgramStepTotals {
         steps: count,
         cycles: Cycles(cycles),

@@ -120,17 +120,23 @@ pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
 /// The same for a blob that is not packed.
 pub(super) fn decode_raw(raw: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
     let mut cursor = VarintReader::new(raw);
-    (count <= BLOCK_NODES && cursor.take()? == count as u64).then_some(())?;
+    if count > BLOCK_NODES || cursor.take()? != count as u64 {
+        return None;
+    }
     let used = cursor.take()?;
     // An unknown column would shift all later ones.
-    (used >> COLUMNS == 0).then_some(())?;
+    if used >> COLUMNS != 0 {
+        return None;
+    }
     let mut rows = vec![[0; COLUMNS]; count];
     for column in (0..COLUMNS).filter(|column| used & (1 << column) != 0) {
         for row in &mut rows {
             *row.get_mut(column)? = cursor.take()?;
         }
     }
-    cursor.is_done().then_some(())?;
+    if !cursor.is_done() {
+        return None;
+    }
     let mut cycle = Cycles::ZERO;
     let mut step = StepId(0);
     rows.iter()
@@ -146,7 +152,9 @@ fn node(row: &[u64; COLUMNS], cycle: Cycles, step: StepId) -> Option<PyramidNode
     let start = cycle.checked_add(Cycles(row[0]))?;
     let end = start.checked_add(Cycles(row[1]))?;
     let first_step = step.checked_add(row[2])?;
-    (end <= MAX_CYCLES && first_step < StepId(MAX_STEPS) && row[3] <= MAX_STEPS).then_some(())?;
+    if end > MAX_CYCLES || first_step >= StepId(MAX_STEPS) || row[3] > MAX_STEPS {
+        return None;
+    }
     let longest = match row[4].checked_sub(1) {
         None => None,
         Some(class) => {
@@ -170,7 +178,9 @@ fn node(row: &[u64; COLUMNS], cycle: Cycles, step: StepId) -> Option<PyramidNode
         longest,
     };
     // Steps of a lane do not overlap, so no node is busy for longer than its length.
-    (totals.cycles.total() <= end - start && totals.is_balanced()).then_some(())?;
+    if totals.cycles.total() > end - start || !totals.is_balanced() {
+        return None;
+    }
     Some(PyramidNode { range: CycleRange::new(start, end), first_step, totals })
 }
 

@@ -286,7 +286,7 @@ impl TraceStore {
             let full = |(at, node): (u64, &PyramidNode)| {
                 node.totals.steps == size.min(lane.steps - at * size)
             };
-            (first..).zip(&nodes).all(full).then_some(nodes)
+            if (first..).zip(&nodes).all(full) { Some(nodes) } else { None }
         })
     }
 
@@ -649,10 +649,11 @@ fn has_details_of_first_class(db: &ReportDatabase) -> Result<bool, ReportError> 
 
 fn lane_info(cells: &RowCells, is_first: bool) -> Option<LaneInfo> {
     let lane = cells.small(0)?;
-    let class = match is_first {
-        true => ReplicaClassId(0),
+    let class = if is_first {
+        ReplicaClassId(0)
+    } else {
         // The first class is in the other table.
-        false => ReplicaClassId(cells.small_up_to(6, MAX_REPLICAS - 1).filter(|class| *class > 0)?),
+        ReplicaClassId(cells.small_up_to(6, MAX_REPLICAS - 1).filter(|class| *class > 0)?)
     };
     let ipu = IpuId(cells.small_up_to(1, MAX_IPUS - 1)?);
     let sub_lane = u8::try_from(cells.small_up_to(2, u32::from(MAX_SUB_LANES) - 1)?).ok()?;
@@ -661,11 +662,9 @@ fn lane_info(cells: &RowCells, is_first: bool) -> Option<LaneInfo> {
     let end = cells.count(5, MAX_CYCLES)?;
     // Pieces are found by this number; a wrong one would show steps of another lane.
     let number = LaneNumber::new(class, ipu, sub_lane).number();
-    (lane == number && steps > 0 && first <= end).then_some(LaneInfo {
-        class,
-        ipu,
-        sub_lane,
-        steps,
-        range: CycleRange::new(first, end),
-    })
+    if lane == number && steps > 0 && first <= end {
+        Some(LaneInfo { class, ipu, sub_lane, steps, range: CycleRange::new(first, end) })
+    } else {
+        None
+    }
 }

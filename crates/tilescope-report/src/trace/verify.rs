@@ -431,7 +431,11 @@ impl<'a> LanePass<'a> {
                     let stored = self.store.exchange_order(self.info)?;
                     let differs = stored
                         .is_some_and(|stored| exchange_order::decode_raw(&raw) != Some(stored));
-                    differs.then(|| "what runs before exchanges is not counted right".to_owned())
+                    if differs {
+                        Some("what runs before exchanges is not counted right".to_owned())
+                    } else {
+                        None
+                    }
                 }
                 LaneSumPiece::Totals { level, at, totals } => {
                     // The top level covers the lane, even if it is not stored.

@@ -87,7 +87,7 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
         let RunningCost { kind, part, count: parts, each, currency, basis, source } = cost;
         let parts = count(*parts, "parts")?;
         let each = finite(*each, part)?;
-        let currency = (*kind == RunningCostKind::Price).then_some(currency);
+        let currency = if *kind == RunningCostKind::Price { Some(currency) } else { None };
         rows.insert(
             "running_costs",
             params![id, kind.name(), part, parts, each, currency, basis.name(), source],

@@ -148,7 +148,7 @@ impl ExecutionWriter {
             *end = on_ipu.to_max;
             let record = record(step, id, leaf.class, on_ipu, balance);
             let has_row = self.layout == StepLayout::Rows && replica_class == ReplicaClassId(0);
-            let details = (!has_row).then(|| StepRecordDetails::from_step(on_ipu));
+            let details = if !has_row { Some(StepRecordDetails::from_step(on_ipu)) } else { None };
             self.records.push(TraceEvent::Step(LaneRecord { lane, record, details }));
             self.end_cycle = self.end_cycle.max(on_ipu.to_max);
             if has_row {

@@ -146,7 +146,7 @@ fn largest_variables(facts: &PageFacts<'_>) -> Result<Option<Block>, ReportError
         )
     };
     let table = HtmlTable::new("memory/largest-variables", caption, &data).folded();
-    Ok((table.count > 0).then_some(Block::Table { table }))
+    Ok(if table.count > 0 { Some(Block::Table { table }) } else { None })
 }
 
 /// A tile's bytes as a share of its memory, as text.

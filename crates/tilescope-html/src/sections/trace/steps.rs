@@ -70,17 +70,13 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
 
 /// The lane and the window to show.
 fn step_window(facts: &PageFacts<'_>) -> Result<Option<StepWindow>, ReportError> {
-    let (Some(path), Some(totals)) =
-        (facts.report.critical_path()?, path_totals(facts.report, None)?)
-    else {
-        return Ok(None);
-    };
+    let Some(path) = facts.report.critical_path()? else { return Ok(None) };
+    let Some(totals) = path_totals(facts.report, None)? else { return Ok(None) };
     let own = totals.rows.into_iter().find(|row| row.kind != PathKind::Idle);
     let Some(row) = own else { return Ok(None) };
     let (at, position) = row.longest;
-    let (Some(lane), Some(info)) = (path.lane_at(at), path.lane_infos().get(at).copied()) else {
-        return Ok(None);
-    };
+    let Some(lane) = path.lane_at(at) else { return Ok(None) };
+    let Some(info) = path.lane_infos().get(at).copied() else { return Ok(None) };
     let window = window_around(facts, &path, &lane, (info, position))?;
     Ok(window.map(|window| StepWindow { lane: info, window, row }))
 }
@@ -104,7 +100,7 @@ fn window_around(
     let stage = stage_at(facts.report, place(&info), step.range)?;
     let window = stage.map_or(window, |stage| window.intersection(stage.cycles));
     let window = window.intersection(path.range());
-    Ok((!window.is_empty()).then_some(window))
+    Ok(if window.is_empty() { None } else { Some(window) })
 }
 
 struct StepPicture<'a> {

@@ -317,7 +317,7 @@ impl<'a> DataFlowCheck<'a> {
     fn own_step(&mut self, at: ReplicaIpu, record: &StepRecord, role: &ProgramRole) {
         let ProgramRole { is_external_sync, needs_sync, joins_replicas, .. } = *role;
         let sync = ExternalSync { step: record.step, joins_replicas, joins_group: true };
-        let now = is_external_sync.then_some(sync);
+        let now = if is_external_sync { Some(sync) } else { None };
         if role.uses_links {
             self.links.copy(at.class, at.ipu, record);
         }
@@ -345,13 +345,9 @@ impl<'a> DataFlowCheck<'a> {
             return;
         };
         let Some(replica) = self.replicas.get_mut(at.class.index()) else { return };
-        let (Some(buffer), Some(state), Some(flow)) = (
-            self.buffers.get(access.buffer.index()),
-            replica.buffers.get_mut(access.buffer.index()),
-            replica.flows.get_mut(access.flow.index()),
-        ) else {
-            return;
-        };
+        let Some(buffer) = self.buffers.get(access.buffer.index()) else { return };
+        let Some(state) = replica.buffers.get_mut(access.buffer.index()) else { return };
+        let Some(flow) = replica.flows.get_mut(access.flow.index()) else { return };
         // This is called once for each IPU of a joint step.
         if buffer.ipu != at.ipu {
             return;

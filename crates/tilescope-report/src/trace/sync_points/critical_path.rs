@@ -493,7 +493,7 @@ impl CriticalPath {
     pub(super) fn block_of(&self, lane: usize, position: u64) -> Option<usize> {
         let limit = |limits: &[u64]| limits.get(lane).copied().unwrap_or(0);
         let block = self.index.blocks.partition_point(|block| limit(&block.limits) <= position);
-        (block < self.index.blocks.len()).then_some(block)
+        if block < self.index.blocks.len() { Some(block) } else { None }
     }
 
     pub(super) fn points(&self, block: usize) -> Result<Vec<SyncPoint>, ReportError> {

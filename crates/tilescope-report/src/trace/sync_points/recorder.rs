@@ -399,10 +399,11 @@ impl SyncPointRecorder {
         let joined = || shared.iter().filter(|(_, record)| waits(record));
         let release = joined().map(|(_, record)| record.range.end).min();
         let last = joined().position(|(_, record)| record.range.start == arrived);
-        let (Some(release), Some(last), true) = (release, last, is_sync && joined().count() >= 2)
-        else {
+        if !is_sync || joined().count() < 2 {
             return false;
-        };
+        }
+        let Some(release) = release else { return false };
+        let Some(last) = last else { return false };
         let mut stretch = None;
         let mut members = Vec::with_capacity(shared.len());
         for (lane, record) in shared {

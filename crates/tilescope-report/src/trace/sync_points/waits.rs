@@ -64,7 +64,9 @@ impl CriticalPath {
                 (last, own.wait, arrived, PathHop::Join(join.program), join.members.len(), lead)
             }
             SyncPointKind::HandOver(of) if of.in_step == in_step && of.holds_back() => {
-                ((of.to.lane, of.to.behind) == (number, behind)).then_some(())?;
+                if (of.to.lane, of.to.behind) != (number, behind) {
+                    return None;
+                }
                 let wait = of.wait.saturating_sub(of.lag);
                 (of.from, wait, point.release, PathHop::HandOver, 2, wait)
             }

@@ -121,7 +121,9 @@ impl WalkState {
         }
         // Missing points would leave the path in the middle of a lane.
         let OpenStretch { lane, range, .. } = self.path;
-        (starts.get(lane) == Some(&range.start)).then_some(()).ok_or(Contradiction)?;
+        if starts.get(lane) != Some(&range.start) {
+            return Err(Contradiction);
+        }
         let first = starts.iter().copied().min().unwrap_or_default();
         // Nothing is recorded before the first step of its lane, but the path covers the run.
         self.path.range = CycleRange::new(first, range.end);
@@ -191,7 +193,9 @@ impl WalkState {
         let spare = if of.holds_back() { Cycles::ZERO } else { of.lag };
         self.bounds.insert(of.number, going_on.slack.saturating_add(spare));
         // At most one wait per lane can be open at a time.
-        (self.bounds.len() <= places.len()).then_some(()).ok_or(Contradiction)?;
+        if self.bounds.len() > places.len() {
+            return Err(Contradiction);
+        }
         if !of.holds_back() {
             return Ok(());
         }
