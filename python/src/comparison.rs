@@ -97,11 +97,13 @@ impl Comparison {
         let gates: Result<Vec<Gate>, GateSyntaxError> =
             gates.iter().map(|gate| gate.parse()).collect();
         let gates = gates.map_err(|error| unknown_name(error.to_string()))?;
-        let check = || {
-            let per = self.sides().normalization()?;
-            violations(&gates, &self.source, &self.target, &per)
-        };
-        text(&detached(py, check).map_err(report_error)?)
+        text(
+            &detached(py, || {
+                let per = self.sides().normalization()?;
+                violations(&gates, &self.source, &self.target, &per)
+            })
+            .map_err(report_error)?,
+        )
     }
 
     /// The overview of changes, as Markdown.

@@ -171,9 +171,11 @@ fn array(values: &[Bound<'_, PyAny>]) -> PyResult<ArrayRef> {
             values.iter().map(|of| of.extract()).collect::<PyResult<_>>()?;
         return Ok(Arc::new(BinaryArray::from_iter(bytes)));
     }
-    let text = |of: &Bound<'_, PyAny>| -> PyResult<Option<String>> {
-        if of.is_none() { Ok(None) } else { Ok(Some(of.str()?.to_string())) }
-    };
-    let texts: Vec<Option<String>> = values.iter().map(text).collect::<PyResult<_>>()?;
+    let texts: Vec<Option<String>> = values
+        .iter()
+        .map(|of| -> PyResult<Option<String>> {
+            if of.is_none() { Ok(None) } else { Ok(Some(of.str()?.to_string())) }
+        })
+        .collect::<PyResult<_>>()?;
     Ok(Arc::new(StringArray::from_iter(texts)))
 }

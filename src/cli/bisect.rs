@@ -200,10 +200,17 @@ struct BisectAnswer {
 impl BisectAnswer {
     /// `options.num_io_tiles: 32 -> 64`
     fn keys_text(&self, units: &UnitSet) -> String {
-        let text = |key: &KeyDifference| {
-            format!("{}: {} -> {}", key.name(), shown(key.good.as_ref()), shown(key.bad.as_ref()))
-        };
-        self.keys(units).map(text).collect::<Vec<_>>().join(", ")
+        self.keys(units)
+            .map(|key| {
+                format!(
+                    "{}: {} -> {}",
+                    key.name(),
+                    shown(key.good.as_ref()),
+                    shown(key.bad.as_ref())
+                )
+            })
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// A change as a share of the whole; `None` if the whole is zero.
@@ -231,13 +238,6 @@ impl BisectAnswer {
                 "problem": part.explains.as_ref().err(),
             })
         };
-        let pair = |pair: &PairInteraction| {
-            json!({
-                "parts": pair.parts,
-                "change": number(pair.units),
-                "share": self.share(pair.units),
-            })
-        };
         let interaction = found.interaction();
         Ok(json!({
             "figure": figure.name(),
@@ -249,7 +249,13 @@ impl BisectAnswer {
             "interaction": {
                 "change": number(interaction),
                 "share": self.share(interaction),
-                "pairs": found.pairs.iter().map(pair).collect::<Vec<_>>(),
+                "pairs": found.pairs.iter().map(|pair| {
+            json!({
+                "parts": pair.parts,
+                "change": number(pair.units),
+                "share": self.share(pair.units),
+            })
+        }).collect::<Vec<_>>(),
                 "rest": number(found.rest()),
             },
             "cut_short": found.is_cut_short,

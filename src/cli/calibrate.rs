@@ -304,8 +304,12 @@ fn fitted(
 
 /// The keys of the constants that a fit could determine.
 fn fitted_keys(result: &FitResult) -> Vec<&str> {
-    let fitted = |of: &&ConstantFit| matches!(of.state, ConstantState::Fitted { .. });
-    result.constants.iter().filter(fitted).map(|of| of.constant.key.as_str()).collect()
+    result
+        .constants
+        .iter()
+        .filter(|of| matches!(of.state, ConstantState::Fitted { .. }))
+        .map(|of| of.constant.key.as_str())
+        .collect()
 }
 
 /// The changes of the spec from a fit.

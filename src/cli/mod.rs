@@ -156,11 +156,10 @@ pub(crate) fn arguments() -> clap::Command {
 
 /// A command that accepts reports on other machines, with the option for the program to run there.
 fn with_remote_program(command: clap::Command) -> clap::Command {
-    let names_report = |argument: &Arg| {
+    if !command.get_arguments().any(|argument| {
         let names = argument.get_value_names().unwrap_or_default();
         names.iter().any(|name| name.contains("REPORT"))
-    };
-    if !command.get_arguments().any(names_report) {
+    }) {
         return command;
     }
     command.arg(

@@ -382,11 +382,15 @@ fn symbol_json(symbol: &Symbol, suggested: u64) -> Value {
 }
 
 fn outputs_json(graph: &OnnxGraph) -> Vec<Value> {
-    let value = |id| {
-        let value = graph.value(id);
-        json!({ "name": value.name, "type": value.element.name(), "dims": value.dims })
-    };
-    graph.outputs.iter().copied().map(value).collect()
+    graph
+        .outputs
+        .iter()
+        .copied()
+        .map(|id| {
+            let value = graph.value(id);
+            json!({ "name": value.name, "type": value.element.name(), "dims": value.dims })
+        })
+        .collect()
 }
 
 fn dim_json(dim: &Dimension) -> Value {
@@ -398,10 +402,13 @@ fn dim_json(dim: &Dimension) -> Value {
 
 /// `input_ids: int64 [batch, sequence]`.
 fn describe_input(input: &GraphInput) -> String {
-    let dim = |dim: &Dimension| match dim {
-        Dimension::Known(size) => size.to_string(),
-        Dimension::Symbol(name) => name.clone(),
-    };
-    let dims: Vec<String> = input.dims.iter().map(dim).collect();
+    let dims: Vec<String> = input
+        .dims
+        .iter()
+        .map(|dim| match dim {
+            Dimension::Known(size) => size.to_string(),
+            Dimension::Symbol(name) => name.clone(),
+        })
+        .collect();
     format!("{}: {} [{}]", input.name, input.element, dims.join(", "))
 }

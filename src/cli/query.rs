@@ -225,8 +225,11 @@ impl Asked {
 
 fn question(matches: &ArgMatches) -> Result<Asked, CliError> {
     if let Some(file) = matches.get_one::<PathBuf>("file") {
-        let failed = |error| JobError::ReadFile { file: file.clone(), error };
-        return read_sql(fs::File::open(file).map_err(failed)?).map(Asked::Sql);
+        return read_sql(
+            fs::File::open(file)
+                .map_err(|error| JobError::ReadFile { file: file.clone(), error })?,
+        )
+        .map(Asked::Sql);
     }
     let text = matches.get_one::<String>("sql").map_or("", String::as_str);
     if text == "-" {

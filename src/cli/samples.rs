@@ -79,8 +79,9 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 /// Reads `region=encoder`.
 fn condition(text: &str) -> Result<(&str, &str), CliError> {
     let expects = "NAME=VALUE, such as kind=compute";
-    let wrong = || UsageError::Expects { expects, found: text.to_owned() };
-    Ok(text.split_once('=').ok_or_else(wrong)?)
+    Ok(text
+        .split_once('=')
+        .ok_or_else(|| UsageError::Expects { expects, found: text.to_owned() })?)
 }
 
 /// The grouping by a name in the metadata of a report's samples.
@@ -98,11 +99,14 @@ fn grouping(report: &Report, name: &str) -> Result<SampleGrouping, CliError> {
 
 fn print_json(table: &DataTable, output: &mut dyn Write) -> Result<(), CliError> {
     let heads: Vec<String> = table.columns.iter().map(|column| column.head()).collect();
-    let object = |row: &Vec<TableCell>| -> serde_json::Map<String, serde_json::Value> {
-        let values = row.iter().map(|cell| serde_json::to_value(cell).unwrap_or_default());
-        heads.iter().cloned().zip(values).collect()
-    };
-    let rows: Vec<_> = table.rows.iter().map(object).collect();
+    let rows: Vec<_> = table
+        .rows
+        .iter()
+        .map(|row| -> serde_json::Map<String, serde_json::Value> {
+            let values = row.iter().map(|cell| serde_json::to_value(cell).unwrap_or_default());
+            heads.iter().cloned().zip(values).collect()
+        })
+        .collect();
     super::command::print_json(&rows, output)
 }
 

@@ -83,12 +83,16 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         operations: matches.get_one::<u16>("operations").copied().unwrap_or(0).into(),
     };
     let progress = ProgressReporter::new("simulating");
-    let errors = |compilation: &CompilationReport, cycles: Cycles, lanes: &[Vec<Cycles>]| {
-        run_factors(compilation, cycles, lanes).map(|factors| factors.program)
-    };
-    let found = sensitivity(&source, request, &errors, |share| {
-        progress.at(share);
-    });
+    let found = sensitivity(
+        &source,
+        request,
+        &|compilation, cycles, lanes| {
+            run_factors(compilation, cycles, lanes).map(|factors| factors.program)
+        },
+        |share| {
+            progress.at(share);
+        },
+    );
     let found = found.map_err(|error| match error {
         SensitivityError::Spec(error) => CliError::from(error),
         SensitivityError::Simulate(error) => error.into(),

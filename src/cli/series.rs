@@ -300,8 +300,8 @@ impl SeriesInputs {
         }
         series.unread.extend(refused);
         if series.runs.is_empty() {
-            let problem = |of: &UnreadReport| format!("{}: {}", of.name, of.problem);
-            let problems: Vec<String> = series.unread.iter().map(problem).collect();
+            let problems: Vec<String> =
+                series.unread.iter().map(|of| format!("{}: {}", of.name, of.problem)).collect();
             return Err(JobError::NoReport(problems).into());
         }
         Ok(series)

@@ -199,14 +199,13 @@ fn check(
 
 /// The facts about a compiled spec.
 fn check_json(spec: &Spec, simulation: &Simulation) -> Value {
-    let stage = |(blocks, ipu): (&[String], IpuId)| json!({ "blocks": blocks, "ipu": ipu.0 });
     json!({
         "records": simulation.forecast().records,
         "tiles_out_of_memory": simulation.tiles_out_of_memory(),
         "fullest_tile_bytes": simulation.fullest_tile().0,
         "tile_bytes": spec.target.chip.bytes_per_tile.0,
         "fit": memory_fit(simulation.compilation()),
-        "stages": simulation.stages().map(stage).collect::<Vec<_>>(),
+        "stages": simulation.stages().map(|(blocks, ipu)| json!({ "blocks": blocks, "ipu": ipu.0 })).collect::<Vec<_>>(),
     })
 }
 

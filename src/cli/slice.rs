@@ -50,9 +50,13 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let ipus = selection::ipus(matches, &target)?;
     let window = selection::window(matches, &report)?.unwrap_or_default();
     let progress = ProgressReporter::new("slicing");
-    let mut on_progress = |share| progress.at(share);
     let selection = SliceSelection { window, ipus };
-    let written = report.write_slice(&selection, directory, &mut on_progress, &interrupt::flag());
+    let written = report.write_slice(
+        &selection,
+        directory,
+        &mut |share| progress.at(share),
+        &interrupt::flag(),
+    );
     Ok(writeln!(output, "{}", written?.display())?)
 }
 

@@ -123,8 +123,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let budget = matches.get_one::<SearchBudget>("budget").copied();
     let budget = budget.unwrap_or(SearchBudget::Simulations(1));
     let reporter = ProgressReporter::new("searching");
-    let progress = |share| reporter.at(share);
-    let mut store = TrialStore::new(runner, copy, results, budget, &progress)?;
+    let mut store = TrialStore::new(runner, copy, results, budget, &|share| reporter.at(share))?;
     let overrides = simulate::overrides(matches);
     let summary = TuneSummary { name, overrides: &overrides, space: &space, file };
     let found = FoundReporter::new();

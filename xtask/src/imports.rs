@@ -101,8 +101,9 @@ impl ImportGraph {
         for (from, to, import) in self.arrows(room) {
             let rule = FLOORS.iter().find(|(name, _)| *name == from);
             if rule.is_some_and(|(_, allowed)| !allowed.contains(&to)) {
-                let line = || format!("{}  {from} -> {to}", import.place);
-                found.entry((&import.from, to)).or_insert_with(line);
+                found
+                    .entry((&import.from, to))
+                    .or_insert_with(|| format!("{}  {from} -> {to}", import.place));
             }
         }
         found.into_values().collect()

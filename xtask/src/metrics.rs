@@ -330,9 +330,6 @@ fn name_metrics(tree: &SourceTree) -> [StyleMetric; 2] {
     let sharing = |names: &[(&str, Vec<&str>)]| -> usize {
         names.iter().map(|(_, places)| places.len()).sum()
     };
-    let places_of_name = |(name, places): &(&str, Vec<&str>)| {
-        format!("{name} x{}: {}", places.len(), places.join(", "))
-    };
     // Structs and enums alone, for comparison with figures of November 2026.
     let data = || definitions.iter().filter(|found| found.kind == ItemKind::StructOrEnum);
     let data_sharing = sharing(&shared_names(data()));
@@ -347,7 +344,14 @@ fn name_metrics(tree: &SourceTree) -> [StyleMetric; 2] {
     [
         StyleMetric::new("shared_type_names", "type definitions sharing their name", share)
             .detail(&format!("; structs and enums alone {data_sharing} of {data_total}"))
-            .places(shared.iter().map(places_of_name).collect()),
+            .places(
+                shared
+                    .iter()
+                    .map(|(name, places)| {
+                        format!("{name} x{}: {}", places.len(), places.join(", "))
+                    })
+                    .collect(),
+            ),
         StyleMetric::new("single_word_types", "type names of a single word", single_share)
             .places(single),
     ]

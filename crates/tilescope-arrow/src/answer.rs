@@ -148,8 +148,7 @@ const OF_NOTHING: ColumnKind = ColumnKind::Text;
 
 impl<W: Write + Send> RowSink for AnswerRows<W> {
     fn declared(&mut self, types: &[Option<String>]) -> io::Result<()> {
-        let kind = |of: &Option<String>| ColumnKind::declared(of.as_deref()?);
-        self.declared = types.iter().map(kind).collect();
+        self.declared = types.iter().map(|of| ColumnKind::declared(of.as_deref()?)).collect();
         Ok(())
     }
 
@@ -251,8 +250,11 @@ impl<W: Write + Send> AnswerRows<W> {
         let kinds: Vec<ColumnKind> =
             self.kinds.iter().map(|kind| kind.unwrap_or(OF_NOTHING)).collect();
         let columns = self.names.iter().zip(&kinds);
-        let field = |(name, kind): (&String, &ColumnKind)| Field::new(name, kind.data_type(), true);
-        let schema = Arc::new(Schema::new(columns.map(field).collect::<Vec<Field>>()));
+        let schema = Arc::new(Schema::new(
+            columns
+                .map(|(name, kind)| Field::new(name, kind.data_type(), true))
+                .collect::<Vec<Field>>(),
+        ));
         let writer = parquet_writer(output, &schema)
             .map_err(|error: ArrowFileError| AnswerFileError::Write(error.to_string()))?;
         Ok(AnswerFile { writer, schema, kinds })

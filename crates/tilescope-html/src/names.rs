@@ -19,8 +19,11 @@ pub(crate) fn prose(text: &str) -> String {
 
 fn cut(text: &str, (longest, kept): (usize, usize)) -> String {
     // The rest of a text of megabytes is not read.
-    let plain = |letter| if is_order(letter) { '\u{fffd}' } else { letter };
-    let first: String = text.chars().take(longest + 1).map(plain).collect();
+    let first: String = text
+        .chars()
+        .take(longest + 1)
+        .map(|letter| if is_order(letter) { '\u{fffd}' } else { letter })
+        .collect();
     if first.chars().count() <= longest {
         return first;
     }

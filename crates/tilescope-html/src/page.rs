@@ -117,8 +117,9 @@ pub(crate) fn rendered(
     })?;
     // Texts other than names follow the same rules.
     Ok(if text.contains(|letter| is_order(letter) && letter != '\n') {
-        let plain = |letter| if is_order(letter) && letter != '\n' { '\u{fffd}' } else { letter };
-        text.chars().map(plain).collect()
+        text.chars()
+            .map(|letter| if is_order(letter) && letter != '\n' { '\u{fffd}' } else { letter })
+            .collect()
     } else {
         text
     })

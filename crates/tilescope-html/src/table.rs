@@ -87,14 +87,19 @@ impl HtmlTable {
         let has_bars = !bar_title.is_empty();
         let whole = has_bars || count <= WHOLE_ROWS;
         let in_text = if whole { count } else { FIRST_ROWS };
-        let row = |(at, row): (usize, &Vec<TableCell>)| {
-            let mut text = cells_of(row, &columns);
-            if has_bars {
-                let _ = write!(text, "<td class=\"bar\">{}</td>", bar(&bars(at)));
-            }
-            Value::from_safe_string(text)
-        };
-        let rows = data.rows.iter().take(in_text).enumerate().map(row).collect();
+        let rows = data
+            .rows
+            .iter()
+            .take(in_text)
+            .enumerate()
+            .map(|(at, row)| {
+                let mut text = cells_of(row, &columns);
+                if has_bars {
+                    let _ = write!(text, "<td class=\"bar\">{}</td>", bar(&bars(at)));
+                }
+                Value::from_safe_string(text)
+            })
+            .collect();
         let totals = data.totals().map(|sums| {
             let bar = if has_bars { "<td></td>" } else { "" };
             Value::from_safe_string(format!("{}{bar}", cells_of(&sums, &columns)))
@@ -199,10 +204,13 @@ fn bar(parts: &[BarPart]) -> String {
 /// Bar parts stacked from left to right.
 pub(crate) fn stacked(shares: impl IntoIterator<Item = (&'static str, f64)>) -> Vec<BarPart> {
     let mut from = 0.0;
-    let part = |(colour, share): (&'static str, f64)| {
-        let start = from;
-        from += share;
-        BarPart { from: start, to: from, colour }
-    };
-    shares.into_iter().filter(|(_, share)| *share > 0.0).map(part).collect()
+    shares
+        .into_iter()
+        .filter(|(_, share)| *share > 0.0)
+        .map(|(colour, share)| {
+            let start = from;
+            from += share;
+            BarPart { from: start, to: from, colour }
+        })
+        .collect()
 }

@@ -14,11 +14,14 @@ pub(crate) fn standard_domain(domain: &str) -> &str {
 
 /// Version of the standard operator set.
 pub(crate) fn opset(model: &ModelProto) -> Result<u32, OnnxError> {
-    let standard = |import: &&(_, i64)| {
-        let (domain, _): &(std::sync::Arc<str>, _) = import;
-        standard_domain(domain).is_empty()
-    };
-    let version = model.opset_imports.iter().find(standard).map(|(_, version)| *version);
+    let version = model
+        .opset_imports
+        .iter()
+        .find(|import| {
+            let (domain, _): &(std::sync::Arc<str>, _) = import;
+            standard_domain(domain).is_empty()
+        })
+        .map(|(_, version)| *version);
     let version = match version {
         Some(version) => version,
         None if model.graph.is_none() => {

@@ -48,12 +48,14 @@ pub(crate) fn find(domain: &str, op: &str) -> Option<Compose> {
 
 /// Operators that may be decomposed into standard ones, with the prefix of their set.
 pub fn composed_operators() -> impl Iterator<Item = String> {
-    let of = |(domain, entries): &(&'static str, &'static [(&'static str, Compose)])| {
-        let domain = *domain;
-        entries.iter().map(move |(op, _)| full_op(domain, op))
-    };
     let loops = ["Loop", "Scan"].map(str::to_owned);
-    FAMILIES.iter().flat_map(of).chain(loops)
+    FAMILIES
+        .iter()
+        .flat_map(|(domain, entries)| {
+            let domain = *domain;
+            entries.iter().map(move |(op, _)| full_op(domain, op))
+        })
+        .chain(loops)
 }
 
 /// A node that is being decomposed.

@@ -66,12 +66,21 @@ pub(crate) fn evaluate(
         "Split" => movement::split(view, types)?,
         _ => vec![single(view, types.first()?)?],
     };
-    let tensor = |(data, kind): (ConstantData, &TensorType)| {
-        let tensor = ConstantTensor { dims: kind.dims.clone(), data: of_type(data, kind.element)? };
-        // If a rule and its evaluation disagree, the content is dropped rather than wrong.
-        if tensor.len() as u64 == kind.dims.iter().product::<u64>() { Some(tensor) } else { None }
-    };
-    Some(data.into_iter().zip(types).map(tensor).collect())
+    Some(
+        data.into_iter()
+            .zip(types)
+            .map(|(data, kind)| {
+                let tensor =
+                    ConstantTensor { dims: kind.dims.clone(), data: of_type(data, kind.element)? };
+                // If a rule and its evaluation disagree, the content is dropped rather than wrong.
+                if tensor.len() as u64 == kind.dims.iter().product::<u64>() {
+                    Some(tensor)
+                } else {
+                    None
+                }
+            })
+            .collect(),
+    )
 }
 
 fn single(view: &NodeView, output: &TensorType) -> Option<ConstantData> {

@@ -220,7 +220,6 @@ impl<'a> NodeView<'a> {
     pub(crate) fn element_attribute(&self, name: &str) -> Result<Option<ElementKind>, OnnxError> {
         let Some(number) = self.attributes.int(name)? else { return Ok(None) };
         let kind = u64::try_from(number).ok().and_then(ElementKind::from_number);
-        let unknown = || self.error(format!("{name} = {number} is no element type"));
-        kind.map(Some).ok_or_else(unknown)
+        kind.map(Some).ok_or_else(|| self.error(format!("{name} = {number} is no element type")))
     }
 }

@@ -40,14 +40,16 @@ impl OnnxFile {
             let (name, axis) = symbol.places.first()?;
             Some(by_place(inputs.get(&**name).copied()?, *axis))
         };
-        let size = |symbol: &Symbol| {
-            if symbol.is_batch {
-                BATCH
-            } else {
-                by_name(symbol).or_else(|| of_place(symbol)).unwrap_or(SEQUENCE)
-            }
-        };
-        symbols.iter().map(size).collect()
+        symbols
+            .iter()
+            .map(|symbol| {
+                if symbol.is_batch {
+                    BATCH
+                } else {
+                    by_name(symbol).or_else(|| of_place(symbol)).unwrap_or(SEQUENCE)
+                }
+            })
+            .collect()
     }
 }
 

@@ -383,14 +383,17 @@ impl ReportDatabase {
 const MOST_RAW_BYTES: u64 = 64 << 20;
 const MOST_RAW_PER_BYTE: u64 = 64;
 fn sql(select: &SelectQuery, existing: &[String]) -> String {
-    let column = |name: &&str| {
-        if *name == "rowid" || existing.iter().any(|e| e == name) {
-            format!("\"{name}\"")
-        } else {
-            "NULL".to_owned()
-        }
-    };
-    let mut columns: Vec<String> = select.columns.iter().map(column).collect();
+    let mut columns: Vec<String> = select
+        .columns
+        .iter()
+        .map(|name| {
+            if *name == "rowid" || existing.iter().any(|e| e == name) {
+                format!("\"{name}\"")
+            } else {
+                "NULL".to_owned()
+            }
+        })
+        .collect();
     if columns.is_empty() {
         columns.push("1".to_owned());
     }

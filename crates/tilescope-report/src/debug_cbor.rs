@@ -137,8 +137,9 @@ impl DebugContexts {
 
     /// A context and its ancestors, itself first.
     pub(crate) fn chain(&self, place: ContextPlace) -> Vec<ContextPlace> {
-        let above = |at: &ContextPlace| self.place_of(self.context(*at)?.parent?);
-        let chain = std::iter::successors(Some(place), above).take(MAX_ANCESTORS + 1);
+        let chain =
+            std::iter::successors(Some(place), |at| self.place_of(self.context(*at)?.parent?))
+                .take(MAX_ANCESTORS + 1);
         let chain: Vec<ContextPlace> = chain.collect();
         // A chain this long is a cycle, so its ancestors are ignored.
         if chain.len() > MAX_ANCESTORS { vec![place] } else { chain }

@@ -37,15 +37,16 @@ impl<'a> RowWriter<'a> {
 
     /// An inserter for many rows of one table.
     pub(super) fn table(&self, name: &'static str) -> Result<TableInserter<'a>, ReportError> {
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
-        let statement = self.connection.prepare_cached(insert_into(name)).map_err(failed)?;
+        let statement = self
+            .connection
+            .prepare_cached(insert_into(name))
+            .map_err(|e| ReportError::sqlite_writing(&e, self.path))?;
         Ok(TableInserter { statement, name, rows: *self })
     }
 
     /// Executes statements without parameters.
     pub(super) fn execute(&self, sql: &str) -> Result<(), ReportError> {
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
-        self.connection.execute_batch(sql).map_err(failed)
+        self.connection.execute_batch(sql).map_err(|e| ReportError::sqlite_writing(&e, self.path))
     }
 }
 

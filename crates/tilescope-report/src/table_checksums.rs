@@ -74,11 +74,10 @@ impl TableChecksums {
 
     /// All parts of all tables.
     pub(super) fn parts(&self) -> impl Iterator<Item = (&'static str, &TablePart, RowSum)> {
-        let of_table = |(table, parts)| {
+        self.parts.iter().map(|(table, parts)| (*table, parts)).flat_map(|(table, parts)| {
             let parts: &BTreeMap<TablePart, RowSum> = parts;
             parts.iter().map(move |(part, sum)| (table, part, *sum))
-        };
-        self.parts.iter().map(|(table, parts)| (*table, parts)).flat_map(of_table)
+        })
     }
 }
 

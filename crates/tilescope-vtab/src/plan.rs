@@ -99,12 +99,17 @@ impl QueryPlan {
     pub(crate) fn parse(text: &str) -> Self {
         let mut words = text.split(' ');
         let used = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
-        let term = |word: &str| {
-            let sign = word.chars().next()?;
-            let (comparison, _) = Comparison::ALL.into_iter().find(|(_, known)| *known == sign)?;
-            Some((word.get(1..)?.parse().ok()?, comparison))
-        };
-        Self { used: used.unwrap_or(u64::MAX), terms: words.filter_map(term).collect() }
+        Self {
+            used: used.unwrap_or(u64::MAX),
+            terms: words
+                .filter_map(|word| {
+                    let sign = word.chars().next()?;
+                    let (comparison, _) =
+                        Comparison::ALL.into_iter().find(|(_, known)| *known == sign)?;
+                    Some((word.get(1..)?.parse().ok()?, comparison))
+                })
+                .collect(),
+        }
     }
 }
 

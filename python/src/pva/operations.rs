@@ -179,7 +179,6 @@ impl DebugContext {
     #[getter]
     fn json(&self) -> PyResult<String> {
         let operations = self.data.operations()?;
-        let name = |id: &OperationId| operations.get(id.index()).map(|input| input.name.as_str());
         self.operation(|operation| {
             serde_json::json!({
                 "layer": LAYER,
@@ -188,7 +187,7 @@ impl DebugContext {
                 "op_type": operation.kind,
                 "source": operation.source,
                 "instanceId": self.id.0.to_string(),
-                "inputs": operation.inputs.iter().filter_map(name).collect::<Vec<_>>(),
+                "inputs": operation.inputs.iter().filter_map(|id| operations.get(id.index()).map(|input| input.name.as_str())).collect::<Vec<_>>(),
             })
             .to_string()
         })

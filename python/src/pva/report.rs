@@ -27,8 +27,9 @@ pub(crate) fn open_report(
     debug: Option<PathBuf>,
 ) -> PyResult<PvaReport> {
     let _ = debug;
-    let open = || ReportData::new(tilescope_report::Report::open(&profile)?);
-    let data = py.detach(open).map_err(report_error)?;
+    let data = py
+        .detach(|| ReportData::new(tilescope_report::Report::open(&profile)?))
+        .map_err(report_error)?;
     Ok(PvaReport { data: Arc::new(data) })
 }
 

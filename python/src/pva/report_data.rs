@@ -273,10 +273,11 @@ impl ReportData {
             }
         };
         let parts = variable.tiles.iter();
-        let bytes = |(tiles, part): (TileRange, &tilescope_report::VariablePlacement)| {
-            u64::from(tiles.intersection(range).count()).saturating_mul(part.bytes.0)
-        };
-        parts.map(bytes).fold(0, u64::saturating_add)
+        parts
+            .map(|(tiles, part)| {
+                u64::from(tiles.intersection(range).count()).saturating_mul(part.bytes.0)
+            })
+            .fold(0, u64::saturating_add)
     }
 
     pub(super) fn runs(&self) -> PyResult<Arc<Vec<TraceMark>>> {

@@ -52,10 +52,10 @@ pub(super) fn write(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     if all == 0 {
         let _ = writeln!(stderr(), "note: the table {name:?} has no such rows in this report");
     }
-    let mut on_rows = |done| progress.at(done, all);
     let schema = table.schema();
     let batches = table.batches();
-    let written = write_batches(&schema, batches, format, &mut output, &mut on_rows);
+    let written =
+        write_batches(&schema, batches, format, &mut output, &mut |done| progress.at(done, all));
     drop(progress);
     match written {
         Ok(()) => output.finish(),

@@ -99,15 +99,14 @@ impl ArgumentKind {
 
 /// The JSON schema of the arguments of a tool.
 pub(super) fn schema(arguments: &[ToolArgument]) -> Value {
-    let property = |argument: &ToolArgument| {
-        let mut schema = argument.kind.schema();
-        schema["description"] = argument.about.into();
-        (argument.name.to_owned(), schema)
-    };
     let required = arguments.iter().filter(|argument| argument.required);
     json!({
         "type": "object",
-        "properties": arguments.iter().map(property).collect::<Map<String, Value>>(),
+        "properties": arguments.iter().map(|argument| {
+        let mut schema = argument.kind.schema();
+        schema["description"] = argument.about.into();
+        (argument.name.to_owned(), schema)
+    }).collect::<Map<String, Value>>(),
         "required": required.map(|argument| argument.name).collect::<Vec<_>>(),
         "additionalProperties": false,
     })

@@ -97,8 +97,8 @@ fn reply_to(message: &Value, session: &mut McpSession) -> Option<Value> {
     let Some(method) = message["method"].as_str() else {
         // The server sends no requests, so an answer from the client is an error.
         let problem = "a message is an object with a method";
-        let refused = || RpcError::new(INVALID_REQUEST, problem).reply(id.unwrap_or(&Value::Null));
-        return (!is_answer).then(refused);
+        return (!is_answer)
+            .then(|| RpcError::new(INVALID_REQUEST, problem).reply(id.unwrap_or(&Value::Null)));
     };
     let id = id?;
     Some(match result(method, &message["params"], session) {

@@ -55,8 +55,9 @@ impl McpSession {
     /// The directory does not exist.
     pub(super) fn below(root: Option<&Path>) -> Result<Self, CliError> {
         let Some(root) = root else { return Ok(Self::default()) };
-        let failed = |error| JobError::ReadFile { file: root.to_owned(), error };
-        let whole = root.canonicalize().map_err(failed)?;
+        let whole = root
+            .canonicalize()
+            .map_err(|error| JobError::ReadFile { file: root.to_owned(), error })?;
         Ok(Self { root: Some(whole), ..Self::default() })
     }
 

@@ -204,12 +204,18 @@ fn print(
     base: &[Prediction],
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let percent = |share: f64| match 100.0 * share {
-        small if small.abs() < 0.005 => "0".to_owned(),
-        share => format!("{share:+.2}"),
-    };
     let pair = |values: [Option<f64>; 2]| {
-        values.map(|value| value.map_or_else(|| "-".to_owned(), percent)).join(" / ")
+        values
+            .map(|value| {
+                value.map_or_else(
+                    || "-".to_owned(),
+                    |share| match 100.0 * share {
+                        small if small.abs() < 0.005 => "0".to_owned(),
+                        share => format!("{share:+.2}"),
+                    },
+                )
+            })
+            .join(" / ")
     };
     writeln!(
         output,

@@ -151,13 +151,14 @@ impl SimulatedProgram {
     pub(super) fn first_full_slot(&self) -> Option<f64> {
         let of = |kind| self.marks.iter().filter(move |mark| mark.kind == kind);
         let passes = 2 * self.compiled.placement.stages.len();
-        let full = |slot: &TraceMark| {
-            let inside = of(MarkKind::Stage).filter(|turn| {
-                turn.steps.start >= slot.steps.start && turn.steps.end <= slot.steps.end
-            });
-            inside.count() == passes
-        };
-        of(MarkKind::Slot).position(full).map(|slot| slot as f64 + 1.0)
+        of(MarkKind::Slot)
+            .position(|slot| {
+                let inside = of(MarkKind::Stage).filter(|turn| {
+                    turn.steps.start >= slot.steps.start && turn.steps.end <= slot.steps.end
+                });
+                inside.count() == passes
+            })
+            .map(|slot| slot as f64 + 1.0)
     }
 
     /// Micro-batches in the stashes of the stage on an IPU: their bytes over those of the tensors.
@@ -165,18 +166,21 @@ impl SimulatedProgram {
         let tiles = self.compiled.compilation.target.tiles_of_ipu(ipu);
         let variables = &self.compiled.compilation.variables;
         let bytes = |name: &str| -> Option<u64> {
-            let here = |variable: &&tilescope_report::Variable| {
+            let variable = variables.iter().find(|variable| {
                 let first = variable.tiles.iter().next();
                 variable.name == name && first.is_some_and(|(run, _)| tiles.contains(run.first))
-            };
-            let variable = variables.iter().find(here)?;
+            })?;
             Some(variable.tiles.map(|place| place.bytes).total().0)
         };
         let names = variables.iter().filter_map(|variable| variable.name.strip_suffix("/stash"));
-        let depth = |name: &str| {
-            Some(bytes(&format!("{name}/stash"))? as f64 / bytes(name).filter(|b| *b > 0)? as f64)
-        };
-        names.filter_map(depth).next()
+        names
+            .filter_map(|name| {
+                Some(
+                    bytes(&format!("{name}/stash"))? as f64
+                        / bytes(name).filter(|b| *b > 0)? as f64,
+                )
+            })
+            .next()
     }
 
     /// Cycles of the first step with this suffix in its name.

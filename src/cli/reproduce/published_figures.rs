@@ -214,8 +214,10 @@ impl FigureMeasurement {
 
 fn smallest_good_prefetch_depth(programs: &[&SimulatedProgram]) -> Option<f64> {
     let best = programs.iter().map(|program| program.cycles).min()?;
-    let good = |program: &&SimulatedProgram| program.cycles.as_f64() <= 1.01 * best.as_f64();
-    Some(programs.iter().position(good)? as f64 + 1.0)
+    Some(
+        programs.iter().position(|program| program.cycles.as_f64() <= 1.01 * best.as_f64())? as f64
+            + 1.0,
+    )
 }
 
 #[derive(Deserialize)]

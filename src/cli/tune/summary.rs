@@ -114,11 +114,6 @@ impl TuneSummary<'_> {
 
     /// The complete answer, for printing, storing and reading.
     pub(super) fn answer(&self, path: &TunePath, store: &TrialStore<'_>) -> TuneAnswer {
-        let step = |(number, step): (usize, &TuneStep)| TuneStepAnswer {
-            step: step.clone(),
-            simulate: self.simulate_command(number, &step.point.changes),
-            compare: format!("tilescope compare step{} step{number}", number - 1),
-        };
         let (simulations, simulated_now) = store.counts();
         TuneAnswer {
             spec: self.name.to_owned(),
@@ -129,7 +124,14 @@ impl TuneSummary<'_> {
             gain: self.gain(path),
             base: path.base.clone(),
             simulate: self.simulate_command(0, &path.base.changes),
-            path: (1..).zip(&path.steps).map(step).collect(),
+            path: (1..)
+                .zip(&path.steps)
+                .map(|(number, step)| TuneStepAnswer {
+                    step: step.clone(),
+                    simulate: self.simulate_command(number, &step.point.changes),
+                    compare: format!("tilescope compare step{} step{number}", number - 1),
+                })
+                .collect(),
             best: path.best().clone(),
             dead_ends: path.dead_ends.clone(),
             untried: path.untried.clone(),

@@ -35,11 +35,16 @@ fn gates(gates: &[(String, Option<String>)]) -> Option<Block> {
         return None;
     }
     let columns = ["Gate", "State", "Why"].map(TableColumn::text).to_vec();
-    let row = |(gate, why): &(String, Option<String>)| {
-        let state = if why.is_some() { "✗ violated" } else { "✓ passed" };
-        vec![gate.as_str().into(), state.into(), why.as_deref().unwrap_or("").into()]
-    };
-    let data = DataTable::new(columns, gates.iter().map(row).collect());
+    let data = DataTable::new(
+        columns,
+        gates
+            .iter()
+            .map(|(gate, why)| {
+                let state = if why.is_some() { "✗ violated" } else { "✓ passed" };
+                vec![gate.as_str().into(), state.into(), why.as_deref().unwrap_or("").into()]
+            })
+            .collect(),
+    );
     let caption = "Gates: what must not be true of the target";
     Some(Block::Table { table: HtmlTable::new("compare/gates", caption, &data) })
 }

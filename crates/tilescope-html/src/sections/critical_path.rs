@@ -29,12 +29,17 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         share "Share" => of.1.value(), "Cycles / cycles of the path";
     };
     let data = data.with_totals();
-    let bar = |at: usize| stacked([(colour(kinds[at].0), kinds[at].1.value())]);
     let caption = "The critical path by what is done";
     let mut blocks = vec![
         Block::note(ABOUT),
         Block::Table {
-            table: HtmlTable::with_bars("critical-path/kinds", caption, &data, bar, "Of the run"),
+            table: HtmlTable::with_bars(
+                "critical-path/kinds",
+                caption,
+                &data,
+                |at| stacked([(colour(kinds[at].0), kinds[at].1.value())]),
+                "Of the run",
+            ),
         },
     ];
     let chains = why_run(facts.report, CHAINS, facts.numbers)?;
@@ -63,9 +68,12 @@ fn colour(kind: PathKind) -> &'static str {
 }
 
 fn chain(of: &WhyChain) -> ChainText {
-    let link = |link: &tilescope_analysis::critical_path::WhyLink| ChainLink {
-        text: prose(&link.text),
-        detail: prose(&link.detail),
-    };
-    ChainText { links: of.links.iter().map(link).collect(), options: of.options.join(", ") }
+    ChainText {
+        links: of
+            .links
+            .iter()
+            .map(|link| ChainLink { text: prose(&link.text), detail: prose(&link.detail) })
+            .collect(),
+        options: of.options.join(", "),
+    }
 }

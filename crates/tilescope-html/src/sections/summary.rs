@@ -32,12 +32,14 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     if facts.summary.execution.is_some() {
         let costs =
             RunningCosts { energy: facts.summary.energy.clone(), cost: facts.summary.cost.clone() };
-        let row = |row: tilescope_analysis::running_costs::RunningCostRow| Fact {
-            formula: row.explanation,
-            ..Fact::new(row.name, row.value)
-        };
         blocks.push(Block::heading("Energy and cost"));
-        blocks.push(Block::Facts { rows: costs.rows().into_iter().map(row).collect() });
+        blocks.push(Block::Facts {
+            rows: costs
+                .rows()
+                .into_iter()
+                .map(|row| Fact { formula: row.explanation, ..Fact::new(row.name, row.value) })
+                .collect(),
+        });
     }
     if let Some(model) = &facts.summary.model {
         let rows = model.rows().into_iter().map(|(name, text)| Fact::new(name, text));

@@ -30,11 +30,14 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     // The largest changes come first; a change from zero is the largest of all.
     let size = |change: &ChangePoint| change.share.map_or(f64::INFINITY, f64::abs);
     changes.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)));
-    let sentence = |(figure, change): &(&SeriesFigure, &ChangePoint)| Sentence {
-        subject: figure.title(series, telling),
-        text: format!("{}.", prose(&series.change_words(figure, change))),
-    };
-    let sentences: Vec<Sentence> = changes.iter().take(MAX_SENTENCES).map(sentence).collect();
+    let sentences: Vec<Sentence> = changes
+        .iter()
+        .take(MAX_SENTENCES)
+        .map(|(figure, change)| Sentence {
+            subject: figure.title(series, telling),
+            text: format!("{}.", prose(&series.change_words(figure, change))),
+        })
+        .collect();
     if !sentences.is_empty() {
         blocks.push(Block::Sentences { sentences });
     }

@@ -234,8 +234,8 @@ impl<'a> Plot<'a> {
         for guide in &self.figure.guides {
             let ends = [self.x.scale, self.y.scale].map(|scale| (scale.low, scale.high));
             let Some(line) = self.figure.guide_within(guide, ends) else { continue };
-            let place = |at: [f64; 2]| (self.x.scale.at(at[0]), self.y.scale.at(at[1]));
-            let [mut from, mut to] = line.map(place);
+            let [mut from, mut to] =
+                line.map(|at| (self.x.scale.at(at[0]), self.y.scale.at(at[1])));
             if from.0 > to.0 {
                 (from, to) = (to, from);
             }

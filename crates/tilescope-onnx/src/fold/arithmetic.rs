@@ -49,16 +49,17 @@ fn unary(op: &str, function: fn(f64) -> f64, data: &ConstantData) -> Option<Cons
         ConstantData::Floats(values) => {
             Some(ConstantData::Floats(values.iter().map(|value| function(*value)).collect()))
         }
-        ConstantData::Ints(values) => {
-            let of = |value: &i64| match op {
+        ConstantData::Ints(values) => values
+            .iter()
+            .map(|value| match op {
                 "Abs" => value.checked_abs(),
                 "Neg" => value.checked_neg(),
                 "Relu" => Some((*value).max(0)),
                 "Sign" => Some(value.signum()),
                 _ => None,
-            };
-            values.iter().map(of).collect::<Option<_>>().map(ConstantData::Ints)
-        }
+            })
+            .collect::<Option<_>>()
+            .map(ConstantData::Ints),
         ConstantData::Bools(_) => None,
     }
 }

@@ -153,15 +153,16 @@ fn range(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
         (ConstantData::Ints(start), ConstantData::Ints(step)) => {
             let start = *start.first()?;
             let step = *step.first()?;
-            let value = |at: u64| start.checked_add(step.checked_mul(i64::try_from(at).ok()?)?);
-            (0..count).map(value).collect::<Option<_>>().map(ConstantData::Ints)
+            (0..count)
+                .map(|at| start.checked_add(step.checked_mul(i64::try_from(at).ok()?)?))
+                .collect::<Option<_>>()
+                .map(ConstantData::Ints)
         }
         (ConstantData::Floats(start), ConstantData::Floats(step)) => {
             let start = *start.first()?;
             let step = *step.first()?;
             #[expect(clippy::cast_precision_loss, reason = "no range has 2^53 elements")]
-            let value = |at: u64| start + step * at as f64;
-            Some(ConstantData::Floats((0..count).map(value).collect()))
+            Some(ConstantData::Floats((0..count).map(|at| start + step * at as f64).collect()))
         }
         _ => None,
     }

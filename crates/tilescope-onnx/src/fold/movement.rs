@@ -28,11 +28,14 @@ pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantD
 fn slice(view: &NodeView, data: &ConstantTensor, output: &TensorType) -> Option<ArrayD<usize>> {
     let mut positions = index::positions(&data.dims)?;
     for (axis, range) in shape::slice_ranges(view).ok()?.iter().enumerate() {
-        let at = |index: i64| {
-            usize::try_from(range.start.checked_add(index.checked_mul(range.step)?)?).ok()
-        };
         let count = i64::try_from(output.dims[axis]).ok()?;
-        positions = index::select(&positions, axis, (0..count).map(at))?;
+        positions = index::select(
+            &positions,
+            axis,
+            (0..count).map(|index| {
+                usize::try_from(range.start.checked_add(index.checked_mul(range.step)?)?).ok()
+            }),
+        )?;
     }
     Some(positions)
 }
@@ -40,8 +43,11 @@ fn slice(view: &NodeView, data: &ConstantTensor, output: &TensorType) -> Option<
 fn tile(data: &ConstantTensor, output: &TensorType) -> Option<ArrayD<usize>> {
     let mut positions = index::positions(&data.dims)?;
     for (axis, dim) in data.dims.iter().enumerate() {
-        let at = |index: u64| usize::try_from(index.checked_rem(*dim)?).ok();
-        positions = index::select(&positions, axis, (0..output.dims[axis]).map(at))?;
+        positions = index::select(
+            &positions,
+            axis,
+            (0..output.dims[axis]).map(|index| usize::try_from(index.checked_rem(*dim)?).ok()),
+        )?;
     }
     Some(positions)
 }

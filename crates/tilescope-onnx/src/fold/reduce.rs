@@ -19,8 +19,12 @@ pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantD
 /// For each element of the operand, the element of the output that it contributes to.
 fn targets(view: &NodeView, data: &ConstantTensor) -> Option<ArrayD<usize>> {
     let (axes, _) = shape::reduced_axes(view).ok()?;
-    let kept = |(axis, dim): (usize, &u64)| if axes.contains(&axis) { 1 } else { *dim };
-    let dims: Vec<u64> = data.dims.iter().enumerate().map(kept).collect();
+    let dims: Vec<u64> = data
+        .dims
+        .iter()
+        .enumerate()
+        .map(|(axis, dim)| if axes.contains(&axis) { 1 } else { *dim })
+        .collect();
     index::repeated(&dims, &data.dims)
 }
 

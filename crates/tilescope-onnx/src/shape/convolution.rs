@@ -58,12 +58,14 @@ fn steps(view: &NodeView, name: &str, rank: usize) -> Result<Vec<u64>, OnnxError
     if steps.len() != rank {
         return Err(view.error(format!("{} {name} for {rank} dimensions", steps.len())));
     }
-    let step = |step: &i64| {
-        let in_range = (1..=MAX_STEP).contains(step);
-        let step = u64::try_from(*step).ok().filter(|_| in_range);
-        step.ok_or_else(|| view.error(format!("{name} = {steps:?}")))
-    };
-    steps.iter().map(step).collect()
+    steps
+        .iter()
+        .map(|step| {
+            let in_range = (1..=MAX_STEP).contains(step);
+            let step = u64::try_from(*step).ok().filter(|_| in_range);
+            step.ok_or_else(|| view.error(format!("{name} = {steps:?}")))
+        })
+        .collect()
 }
 
 /// Windows of all dimensions of an image; `kernel` is that of the weights, if there are any.
@@ -88,13 +90,14 @@ fn windows(
         None => vec![0; 2 * rank],
     };
     let is_given = auto_pad(view)? == AutoPad::Given;
-    let window = |at: usize| KernelWindow {
-        kernel: own[at],
-        stride: strides[at],
-        dilation: dilations[at],
-        padding: if is_given { i128::from(pads[at]) + i128::from(pads[at + rank]) } else { 0 },
-    };
-    Ok((0..rank).map(window).collect())
+    Ok((0..rank)
+        .map(|at| KernelWindow {
+            kernel: own[at],
+            stride: strides[at],
+            dilation: dilations[at],
+            padding: if is_given { i128::from(pads[at]) + i128::from(pads[at + rank]) } else { 0 },
+        })
+        .collect())
 }
 
 impl KernelWindow {

@@ -74,9 +74,10 @@ fn gather_nd(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 fn one_hot(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let mut dims = view.input(0)?.dims.clone();
     let axis = view.axis(view.int_or("axis", -1)?, dims.len() + 1)?;
-    let missing = || view.error("its depth is missing");
-    let depth =
-        view.known_floats(1)?.and_then(|depth| depth.first().copied()).ok_or_else(missing)?;
+    let depth = view
+        .known_floats(1)?
+        .and_then(|depth| depth.first().copied())
+        .ok_or_else(|| view.error("its depth is missing"))?;
     if !(1.0..=1e9).contains(&depth) {
         return Err(view.error(format!("its depth is {depth}")));
     }

@@ -169,8 +169,8 @@ fn einsum(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let shapes: Vec<&[u64]> = view.inputs.iter().flatten().map(|value| &*value.dims).collect();
     let labels = EinsumLabels::new(equation, &shapes);
     let labels = labels.ok_or_else(|| view.error(format!("{equation:?} of {shapes:?}")))?;
-    let size = |label: &char| labels.sizes.get(label).copied().unwrap_or(1);
-    let dims = labels.output.iter().map(size).collect();
+    let dims =
+        labels.output.iter().map(|label| labels.sizes.get(label).copied().unwrap_or(1)).collect();
     Ok(vec![TensorType { element: view.input(0)?.element, dims }])
 }
 

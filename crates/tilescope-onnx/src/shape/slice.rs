@@ -47,8 +47,8 @@ pub(crate) fn slice_ranges(view: &NodeView) -> Result<Vec<SliceRange>, OnnxError
     let ends = view.ints_since(10, 2, "ends")?.ok_or_else(|| missing("ends"))?;
     let axes = view.ints_since(10, 3, "axes")?;
     let steps = if view.opset >= 10 { view.known_ints(4)? } else { None };
-    let whole = |size: &u64| SliceRange { start: 0, step: 1, count: *size };
-    let mut ranges: Vec<SliceRange> = dims.iter().map(whole).collect();
+    let mut ranges: Vec<SliceRange> =
+        dims.iter().map(|size| SliceRange { start: 0, step: 1, count: *size }).collect();
     let count = starts.len();
     let fits = |list: &Option<Vec<i64>>| list.as_ref().is_none_or(|list| list.len() == count);
     if ends.len() != count || !fits(&axes) || !fits(&steps) {

@@ -194,10 +194,10 @@ impl ReplicaRing {
             RingLinks::ClosedLadder => up.min(rows - up),
             RingLinks::Ladder | RingLinks::Gateways => row.abs_diff(end),
         };
-        let ipu = |row: u32| 2 * (first + row) + side;
         let after = |row: u32| if goes_up { (row + 1) % rows } else { (row + rows - 1) % rows };
         let way = std::iter::successors(Some(row), |row| Some(after(*row)));
-        let mut stops: Vec<u32> = way.take(hops as usize + 1).map(ipu).collect();
+        let mut stops: Vec<u32> =
+            way.take(hops as usize + 1).map(|row| 2 * (first + row) + side).collect();
         if stops.last() != Some(&to) {
             stops.push(to);
         }

@@ -278,10 +278,10 @@ impl MachineLimits {
         input: ArithmeticType,
         partials: ArithmeticType,
     ) -> Option<u64> {
-        let known = |rate: &&ComputeRate| {
-            (rate.engine, rate.input, rate.partials) == (engine, input, partials)
-        };
-        self.rates.iter().find(known).map(|rate| rate.flops_per_cycle)
+        self.rates
+            .iter()
+            .find(|rate| (rate.engine, rate.input, rate.partials) == (engine, input, partials))
+            .map(|rate| rate.flops_per_cycle)
     }
 
     /// The peak rate of an engine with operands of a type and any sums, if known.

@@ -47,8 +47,8 @@ pub(crate) fn open(
         }
     }
     // It cannot be kept, so it exists only while it is open.
-    let failed = |error| ReportError::writing(&error, &std::env::temp_dir());
-    let directory = tempfile::tempdir().map_err(failed)?;
+    let directory =
+        tempfile::tempdir().map_err(|error| ReportError::writing(&error, &std::env::temp_dir()))?;
     let file = convert(path, reader, directory.path())?;
     Ok(Some(OpenedProfile { file, temporary: Some(directory) }))
 }

@@ -59,12 +59,14 @@ impl Report {
         let mut cycles = self.tile_runs(&COMPUTE_SET_CYCLES, ALL_IDS, |[cycles]| Cycles(cycles))?;
         let mut vertices = self.vertices_of(ALL_IDS)?;
         let names = self.compute_set_names()?;
-        let set = |(id, name): (&ComputeSetId, &String)| {
-            let cycles = cycles.remove(&id.0).unwrap_or_default();
-            let vertices = vertices.remove(&id.0).unwrap_or_default();
-            (*id, ComputeSet { name: name.clone(), cycles, vertices })
-        };
-        Ok(names.iter().map(set).collect())
+        Ok(names
+            .iter()
+            .map(|(id, name)| {
+                let cycles = cycles.remove(&id.0).unwrap_or_default();
+                let vertices = vertices.remove(&id.0).unwrap_or_default();
+                (*id, ComputeSet { name: name.clone(), cycles, vertices })
+            })
+            .collect())
     }
 
     fn vertices_of(

@@ -131,12 +131,14 @@ impl Report {
         let is_long = file.metadata().is_ok_and(|file| file.len() > SHORT_FILE_BYTES);
         if let Some(place) = self.cache_place(CACHE)?.filter(|_| is_long) {
             index_cache::write(Some(&place), &self.warnings, |rows| {
-                let failed = |e: serde_json::Error| ReportError::invalid_input(e.to_string());
-                let json = serde_json::to_vec(&frames).map_err(failed)?;
-                let failed = |e| ReportError::sqlite_writing(&e, rows.path);
+                let json = serde_json::to_vec(&frames)
+                    .map_err(|e| ReportError::invalid_input(e.to_string()))?;
                 rows.execute("CREATE TABLE debug_frames(data BLOB)")?;
                 let insert = "INSERT INTO debug_frames VALUES (?)";
-                rows.connection.execute(insert, [pack(&json)]).map(|_| ()).map_err(failed)
+                rows.connection
+                    .execute(insert, [pack(&json)])
+                    .map(|_| ())
+                    .map_err(|e| ReportError::sqlite_writing(&e, rows.path))
             })?;
         }
         Ok(Ok(frames))
@@ -289,9 +291,10 @@ fn contexts_by_name<'a>(
 fn operation_in(chain: &[DebugFrame]) -> Option<&DebugFrame> {
     let of_layer = |layer: &&str| chain.iter().find(|frame| frame.layer == *layer);
     let named = |frame: &&DebugFrame| frame.operation.is_some() || !frame.name.is_empty();
-    let call = || chain.iter().rev().filter(named).find(|frame| frame.layer != LOWEST_LAYER);
     let framework = FRAMEWORK_LAYERS.iter().filter_map(of_layer).find(named);
-    framework.or_else(call).or_else(|| chain.iter().rev().find(named))
+    framework
+        .or_else(|| chain.iter().rev().filter(named).find(|frame| frame.layer != LOWEST_LAYER))
+        .or_else(|| chain.iter().rev().find(named))
 }
 
 /// The pass of an operation, as far as names show it: PopART's gradients have kinds that end with

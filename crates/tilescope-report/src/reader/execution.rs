@@ -75,8 +75,11 @@ impl Report {
             _ => StepId(end - 1),
         };
         for row in self.step_rows(ids.start, last, limit)? {
-            let unknown = || unknown_step(row.step);
-            steps.entry(row.step).or_insert_with(unknown).ipus.push(self.on_ipu(&row)?);
+            steps
+                .entry(row.step)
+                .or_insert_with(|| unknown_step(row.step))
+                .ipus
+                .push(self.on_ipu(&row)?);
         }
         Ok(steps.into_values().take(limit).collect())
     }
@@ -106,14 +109,17 @@ impl Report {
         let programs = self.programs()?;
         for lane in (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)) {
             for (step, on_ipu) in lane.full_steps(ids.clone(), limit)? {
-                let known = || StepDetails {
-                    kind: step.kind,
-                    kind_name: step.kind.name().to_owned(),
-                    program: step.program,
-                    compute_set: step.program.and_then(|id| programs.get(id)?.compute_set),
-                    ..unknown_step(step.step)
-                };
-                steps.entry(step.step).or_insert_with(known).ipus.push(on_ipu);
+                steps
+                    .entry(step.step)
+                    .or_insert_with(|| StepDetails {
+                        kind: step.kind,
+                        kind_name: step.kind.name().to_owned(),
+                        program: step.program,
+                        compute_set: step.program.and_then(|id| programs.get(id)?.compute_set),
+                        ..unknown_step(step.step)
+                    })
+                    .ipus
+                    .push(on_ipu);
             }
         }
         Ok(steps.into_values().take(limit).collect())

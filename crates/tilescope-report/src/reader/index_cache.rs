@@ -37,8 +37,9 @@ impl CachePlace {
     pub(super) fn new(directory: &Path, kind: &str, path: &Path) -> Result<Self, ReportError> {
         let key = file_version(path)?;
         // FNV-1a: stable over versions, and the key itself is compared when the file is opened.
-        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+        let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
         Ok(Self { file: directory.join(format!("{kind}-{hash:016x}.{ENDING}")), key })
     }
 
@@ -129,8 +130,9 @@ fn write_to(
          CREATE TABLE source(key TEXT)"
     ))?;
     fill(&rows)?;
-    let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, &path);
-    connection.execute("INSERT INTO source VALUES (?)", [key]).map_err(failed)?;
+    connection
+        .execute("INSERT INTO source VALUES (?)", [key])
+        .map_err(|e| ReportError::sqlite_writing(&e, &path))?;
     rows.execute("COMMIT")
 }
 

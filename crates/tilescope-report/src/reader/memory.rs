@@ -84,13 +84,17 @@ impl Report {
             }
             // Poplar's files do not record the region of a variable.
             let region = MemoryRegion::NonInterleaved;
-            let share = |&((_, category), bytes): &TileShare| CategoryBytes {
-                category,
-                region,
-                overlapped: false,
-                bytes,
-            };
-            Ok(runs_of_shares(&self.bytes_per_tile()?, |shares| shares.iter().map(share).collect()))
+            Ok(runs_of_shares(&self.bytes_per_tile()?, |shares| {
+                shares
+                    .iter()
+                    .map(|&((_, category), bytes)| CategoryBytes {
+                        category,
+                        region,
+                        overlapped: false,
+                        bytes,
+                    })
+                    .collect()
+            }))
         })
     }
 
@@ -177,8 +181,11 @@ impl Report {
 /// Adds the bytes of a variable on a tile. Files mostly go from tile to tile, so the entries of one
 /// tile are kept sorted and little remains to be sorted at the end.
 fn push_in_order(sums: &mut Vec<TileShare>, key: (TileId, MemoryCategory), bytes: Bytes) {
-    let before = |((tile, category), _): &&TileShare| *tile == key.0 && *category > key.1;
-    let behind = sums.iter().rev().take_while(before).count();
+    let behind = sums
+        .iter()
+        .rev()
+        .take_while(|((tile, category), _)| *tile == key.0 && *category > key.1)
+        .count();
     let place = sums.len() - behind;
     match place.checked_sub(1).and_then(|last| sums.get_mut(last)) {
         Some((known, sum)) if *known == key => *sum = sum.saturating_add(bytes),

@@ -93,8 +93,9 @@ impl StepRow {
             Some(tiles) if tiles_per_ipu > 0 => f64::from(tiles) / f64::from(tiles_per_ipu),
             _ => 1.0,
         };
-        let estimate = || self.active_tile_balance.unwrap_or(1.0) * share;
-        FixedPointBalance::from_share(self.tile_balance.unwrap_or_else(estimate))
+        FixedPointBalance::from_share(
+            self.tile_balance.unwrap_or_else(|| self.active_tile_balance.unwrap_or(1.0) * share),
+        )
     }
 
     /// The row in terms of the model, with absolute cycles.

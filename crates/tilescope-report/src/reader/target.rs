@@ -373,8 +373,11 @@ impl Report {
             (kind, cost())
         })?;
         let broken = |kind| read.iter().any(|(of, cost)| *of == Some(kind) && cost.is_none());
-        let whole = |cost: &RunningCost| !broken(cost.kind);
-        Ok(read.iter().filter_map(|(_, cost)| cost.clone()).filter(whole).collect())
+        Ok(read
+            .iter()
+            .filter_map(|(_, cost)| cost.clone())
+            .filter(|cost| !broken(cost.kind))
+            .collect())
     }
 
     /// Errors of predictions, by kind of operation; empty if they were not recorded.

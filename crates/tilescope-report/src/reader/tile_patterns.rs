@@ -69,11 +69,13 @@ impl Report {
         let tiles = self.target()?.tiles_per_replica();
         let places = self.pattern_places(source, ids)?;
         let patterns = self.patterns(source, &places, value)?;
-        let runs_of = |(id, place): (&u32, &PatternPlace)| {
-            let runs = patterns.get(&place.pattern)?;
-            Some((*id, place.place(runs, tiles, || self.warn_of_tiles("tile_patterns"))))
-        };
-        Ok(places.iter().filter_map(runs_of).collect())
+        Ok(places
+            .iter()
+            .filter_map(|(id, place)| {
+                let runs = patterns.get(&place.pattern)?;
+                Some((*id, place.place(runs, tiles, || self.warn_of_tiles("tile_patterns"))))
+            })
+            .collect())
     }
 
     /// True if the items of `source` have patterns, as since version 2.0.
@@ -188,11 +190,10 @@ impl Report {
         let mut found: BTreeMap<u32, TileRunCollector<T>> = BTreeMap::new();
         self.db.read(select, |cells: &RowCells| {
             if let Some(id) = cells.small(0) {
-                let number = |at: usize| {
+                let numbers: [u64; N] = std::array::from_fn(|at| {
                     let most = values.get(at).map_or(0, |(_, most)| *most);
                     cells.count(5 + at, most).unwrap_or(0)
-                };
-                let numbers: [u64; N] = std::array::from_fn(number);
+                });
                 found.entry(id).or_default().push(strided_runs_at(cells, 1, tiles), value(numbers));
             }
             Ok(ControlFlow::Continue(()))

@@ -109,8 +109,8 @@ pub(crate) fn copy_report(
         Some(Ok(place)) => (place, None),
         // It cannot be kept, so it exists only while it is open.
         Some(Err(_)) | None => {
-            let failed = |error| ReportError::writing(&error, &std::env::temp_dir());
-            let directory = tempfile::tempdir().map_err(failed)?;
+            let directory = tempfile::tempdir()
+                .map_err(|error| ReportError::writing(&error, &std::env::temp_dir()))?;
             (directory.path().to_owned(), Some(directory))
         }
     };

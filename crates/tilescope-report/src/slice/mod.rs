@@ -229,8 +229,9 @@ impl Slicing<'_> {
                 if parts.is_empty() {
                     continue;
                 }
-                let empty = || ExecutionStep::new(program, Vec::new());
-                let step = steps.entry(details.id).or_insert_with(empty);
+                let step = steps
+                    .entry(details.id)
+                    .or_insert_with(|| ExecutionStep::new(program, Vec::new()));
                 match class {
                     ReplicaClassId(0) => step.ipus = parts,
                     _ => step.other_replicas.extend(parts.into_iter().map(|part| (class, part))),

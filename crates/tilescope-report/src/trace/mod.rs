@@ -113,8 +113,8 @@ impl Trace {
     /// The same run on every class of replicas, the first class first.
     pub fn classes(&self) -> impl Iterator<Item = Trace> {
         let store = &self.store;
-        let class = |class| Self { store: store.clone(), class: ReplicaClassId::from_index(class) };
-        (0..store.classes()).map(class)
+        (0..store.classes())
+            .map(|class| Self { store: store.clone(), class: ReplicaClassId::from_index(class) })
     }
 
     /// The same run on replicas of another class, if their lanes are in the report.

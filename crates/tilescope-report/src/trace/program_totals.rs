@@ -36,8 +36,10 @@ pub(super) fn steps_per_segment(level: u32) -> u64 {
 
 /// Levels of a lane of `steps` steps: the top one has at most 16 segments.
 pub(super) fn segment_level_count(steps: u64) -> u32 {
-    let few = |level: &u32| steps.div_ceil(steps_per_segment(*level)) <= FAN_OUT;
-    (0..MAX_SEGMENT_LEVELS).find(few).unwrap_or(MAX_SEGMENT_LEVELS) + 1
+    (0..MAX_SEGMENT_LEVELS)
+        .find(|level| steps.div_ceil(steps_per_segment(*level)) <= FAN_OUT)
+        .unwrap_or(MAX_SEGMENT_LEVELS)
+        + 1
 }
 
 /// Totals of the steps of one program, of one kind, on a lane.

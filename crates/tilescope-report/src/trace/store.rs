@@ -283,10 +283,14 @@ impl TraceStore {
         self.decoded(&NODES, lane.number().block_key(level, block), |blob| {
             let nodes = pyramid::decode(blob, count)?;
             // All nodes but the last one are full.
-            let full = |(at, node): (u64, &PyramidNode)| {
-                node.totals.steps == size.min(lane.steps - at * size)
-            };
-            if (first..).zip(&nodes).all(full) { Some(nodes) } else { None }
+            if (first..)
+                .zip(&nodes)
+                .all(|(at, node)| node.totals.steps == size.min(lane.steps - at * size))
+            {
+                Some(nodes)
+            } else {
+                None
+            }
         })
     }
 

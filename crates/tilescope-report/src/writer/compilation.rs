@@ -35,8 +35,9 @@ pub(super) fn write(rows: &RowWriter, compilation: &CompilationReport) -> WriteR
     variable_uses(rows, compilation)?;
     memory(rows, compilation)?;
     for (id, step) in compilation.liveness.iter().enumerate() {
-        let what = || format!("program of liveness step {id}");
-        let program = resolve(step.program.0, compilation.programs.len(), what)?;
+        let program = resolve(step.program.0, compilation.programs.len(), || {
+            format!("program of liveness step {id}")
+        })?;
         let bytes =
             checked_i64(step.bytes.0, MAX_COUNT, || format!("bytes of liveness step {id}"))?;
         rows.insert("liveness_steps", params![id as i64, program, bytes])?;
@@ -186,8 +187,9 @@ fn replica_rings(rows: &RowWriter, compilation: &CompilationReport) -> WriteResu
         let row = params![id, order, links, ring.ranks, ring.spacing, ring.clockwise];
         rows.insert("replica_rings", row)?;
         for program in &ring.programs {
-            let what = || "program of a ring of replicas".to_owned();
-            let program = resolve(program.0, compilation.programs.len(), what)?;
+            let program = resolve(program.0, compilation.programs.len(), || {
+                "program of a ring of replicas".to_owned()
+            })?;
             rows.insert("replica_ring_programs", params![program, id])?;
         }
     }
@@ -200,14 +202,16 @@ fn replica_classes(rows: &RowWriter, compilation: &CompilationReport) -> WriteRe
     for (id, class) in (0i64..).zip(classes) {
         rows.insert("replica_classes", params![id, class.why])?;
         for replica in &class.replicas {
-            let what = || format!("replica of class {id}");
-            let replica = resolve(*replica, compilation.target.replicas as usize, what)?;
+            let replica = resolve(*replica, compilation.target.replicas as usize, || {
+                format!("replica of class {id}")
+            })?;
             rows.insert("replicas", params![replica, id])?;
         }
     }
     for program in joins {
-        let what = || "program at which replicas meet".to_owned();
-        let program = resolve(program.0, compilation.programs.len(), what)?;
+        let program = resolve(program.0, compilation.programs.len(), || {
+            "program at which replicas meet".to_owned()
+        })?;
         rows.insert("replica_joins", params![program])?;
     }
     Ok(())
@@ -224,9 +228,11 @@ fn finite(number: f64, of: &str) -> Result<f64, ReportError> {
 
 fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, operation) in compilation.operations.iter().enumerate() {
-        let what = || format!("IPU of operation {}", operation.name);
         let ipus = compilation.target.ipus_per_replica as usize;
-        let ipu = operation.ipu.map(|ipu| resolve(ipu.0, ipus, what)).transpose()?;
+        let ipu = operation
+            .ipu
+            .map(|ipu| resolve(ipu.0, ipus, || format!("IPU of operation {}", operation.name)))
+            .transpose()?;
         let flops =
             checked_i64(operation.flops, MAX_COUNT, || format!("flops of {}", operation.name))?;
         let inner_runs = operation
@@ -252,8 +258,8 @@ fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
             ],
         )?;
         for (position, input) in operation.inputs.iter().enumerate() {
-            let what = || format!("earlier operation read by {}", operation.name);
-            let input = resolve(input.0, id, what)?;
+            let input =
+                resolve(input.0, id, || format!("earlier operation read by {}", operation.name))?;
             rows.insert("operation_inputs", params![id as i64, position as i64, input])?;
         }
     }
@@ -327,10 +333,11 @@ fn compute_sets(
             let types = compilation.vertex_types.len();
             let vertex_type = resolve(group.vertex_type.0, types, || of("vertex type"))?;
             let edges = checked_i64(group.edges, MAX_COUNT, || of("edges"))?;
-            let count = |&count: &u64| {
-                Ok([checked_i64(count, MAX_TILE_VERTICES, || of("number of vertices"))?])
-            };
-            let place = patterns.place(&group.count, count, || of("vertices"))?;
+            let place = patterns.place(
+                &group.count,
+                |&count| Ok([checked_i64(count, MAX_TILE_VERTICES, || of("number of vertices"))?]),
+                || of("vertices"),
+            )?;
             let flops = group
                 .flops
                 .map(|flops| checked_i64(flops, MAX_COUNT, || of("FLOPs")))
@@ -416,10 +423,15 @@ fn exchanges(
         let place = patterns.place(&exchange.tiles, traffic, of)?;
         rows.insert("exchanges", params![id as i64, program, place.base_tile, place.pattern])?;
         if !exchange.cycles.is_empty() {
-            let cycles = |&cycles: &Cycles| {
-                Ok([checked_i64(cycles, MAX_TILE_CYCLES, || format!("cycles of exchange {id}"))?])
-            };
-            let place = patterns.place(&exchange.cycles, cycles, of)?;
+            let place = patterns.place(
+                &exchange.cycles,
+                |&cycles| {
+                    Ok([checked_i64(cycles, MAX_TILE_CYCLES, || {
+                        format!("cycles of exchange {id}")
+                    })?])
+                },
+                of,
+            )?;
             rows.insert("exchange_cycles", params![id as i64, place.base_tile, place.pattern])?;
         }
     }
@@ -434,8 +446,11 @@ fn control_code(
     for code in &compilation.control_code {
         let of = || format!("control code of program {}", code.program.0);
         let program = resolve(code.program.0, compilation.programs.len(), of)?;
-        let bytes = |&bytes: &Bytes| Ok([checked_i64(bytes, MAX_TILE_BYTES, of)?]);
-        let place = patterns.place(&code.tiles, bytes, of)?;
+        let place = patterns.place(
+            &code.tiles,
+            |&bytes| Ok([checked_i64(bytes, MAX_TILE_BYTES, of)?]),
+            of,
+        )?;
         rows.insert("control_code", params![program, place.base_tile, place.pattern])?;
     }
     Ok(())
@@ -443,8 +458,8 @@ fn control_code(
 
 fn variable_uses(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, VariableUse { variable, steps }) in compilation.variable_uses.iter().enumerate() {
-        let of = || format!("variable of use {id}");
-        let variable = resolve(variable.0, compilation.variables.len(), of)?;
+        let variable =
+            resolve(variable.0, compilation.variables.len(), || format!("variable of use {id}"))?;
         rows.insert("variable_uses", params![id as i64, variable, steps.start, steps.end])?;
     }
     Ok(())
@@ -486,9 +501,12 @@ fn variables(
             .map(|op| resolve(op.0, operations, || of("operation")))
             .transpose()?;
         let live = variable.lifetime.as_ref();
-        let sizes = |tiles: &TileRuns<VariablePlacement>| tiles.map(|part| part.bytes);
-        let bytes = |&bytes: &Bytes| Ok([checked_i64(bytes, MAX_TILE_BYTES, || of("size"))?]);
-        let place = patterns.place_parts(&variable.tiles, sizes, bytes, || of("part"))?;
+        let place = patterns.place_parts(
+            &variable.tiles,
+            |tiles| tiles.map(|part| part.bytes),
+            |&bytes| Ok([checked_i64(bytes, MAX_TILE_BYTES, || of("size"))?]),
+            || of("part"),
+        )?;
         let base = place.base_tile.unwrap_or(TileId(0));
         rows.insert(
             "vars",

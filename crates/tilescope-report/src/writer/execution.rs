@@ -60,13 +60,16 @@ pub(super) struct ExecutionWriter {
 impl ExecutionWriter {
     /// Starts the execution of `compilation`, with steps stored according to `layout`.
     pub(super) fn new(compilation: &CompilationReport, layout: StepLayout) -> Self {
-        let leaf = |program: &crate::model::ProgramNode| LeafProgramInfo {
-            class: StepClass::new(program.kind, program.stream),
-            kind: program.kind.name(),
-            compute_set: program.compute_set.map(|id| id.0),
-        };
         Self {
-            leaves: compilation.programs.iter().map(leaf).collect(),
+            leaves: compilation
+                .programs
+                .iter()
+                .map(|program| LeafProgramInfo {
+                    class: StepClass::new(program.kind, program.stream),
+                    kind: program.kind.name(),
+                    compute_set: program.compute_set.map(|id| id.0),
+                })
+                .collect(),
             ipus: compilation.target.ipus_per_replica,
             tiles_per_ipu: compilation.target.tiles_per_ipu,
             layout,
@@ -166,11 +169,10 @@ impl ExecutionWriter {
 
     /// Records that tiles of an IPU wait for others of it, by sub-lane, on all replicas.
     pub(super) fn hand_over(&mut self, ipu: IpuId, from: u8, to: u8) {
-        let on = |class| {
+        self.records.extend((0..self.classes).map(|class| {
             let at = ReplicaIpu { class: ReplicaClassId(class), ipu };
             TraceEvent::HandOver(TileHandOver { at, from, to })
-        };
-        self.records.extend((0..self.classes).map(on));
+        }));
     }
 
     fn check(

@@ -42,8 +42,10 @@ impl MarkLanes {
     ) -> Option<ExecutionRow> {
         let lane = MarkLane { class, kind: mark.kind, ipu: mark.ipu };
         let table = schema::find("marks")?;
-        let new = || OpenChunk { marks: ColumnPacker::new(table), cycles: mark.cycles };
-        let open = self.lanes.entry(lane).or_insert_with(new);
+        let open = self
+            .lanes
+            .entry(lane)
+            .or_insert_with(|| OpenChunk { marks: ColumnPacker::new(table), cycles: mark.cycles });
         open.cycles = open.cycles.union(mark.cycles);
         row.with_columns(|columns| {
             let values: Vec<ToSqlOutput> =

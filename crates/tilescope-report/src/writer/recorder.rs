@@ -80,9 +80,10 @@ impl Recorder {
 
     fn hand_over(&mut self) -> Result<(), ReportError> {
         let batch = self.execution.pieces().collect();
-        let gone = |_| ReportError::invalid_input("an earlier part could not be written");
         // Blocks while the queue is full: a run faster than the disk must not fill the memory.
-        self.rows.send(batch).map_err(gone)
+        self.rows
+            .send(batch)
+            .map_err(|_| ReportError::invalid_input("an earlier part could not be written"))
     }
 }
 

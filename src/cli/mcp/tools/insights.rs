@@ -36,9 +36,8 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     } else {
         insights_with_tried(&opened.report, numbers)?
     };
-    let finding = |finding: &InsightFinding| finding_json(&opened, finding).unwrap_or_default();
     let mut answer = json!({
-        "findings": first(found.iter(), arguments.limit(), finding),
+        "findings": first(found.iter(), arguments.limit(), |finding| finding_json(&opened, finding).unwrap_or_default()),
         "units": {
             "gain.share": "share of the time of the run, or of the memory of the tiles concerned: a \
                            bound, not a promise",

@@ -80,12 +80,17 @@ fn parts_table(facts: &PageFacts<'_>) -> Block {
         share "Share" => share(*bytes);
     };
     let data = data.with_totals();
-    let bar = |at: usize| {
-        let (_, colour, bytes) = &parts[at];
-        stacked([(*colour, share(*bytes) / most)])
-    };
     Block::Table {
-        table: HtmlTable::with_bars("memory/categories", caption, &data, bar, "Of the largest"),
+        table: HtmlTable::with_bars(
+            "memory/categories",
+            caption,
+            &data,
+            |at| {
+                let (_, colour, bytes) = &parts[at];
+                stacked([(*colour, share(*bytes) / most)])
+            },
+            "Of the largest",
+        ),
     }
 }
 

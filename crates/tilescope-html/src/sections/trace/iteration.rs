@@ -99,7 +99,6 @@ const SLOTS: u64 = 16;
 /// slots to be distinguishable, the cycles around a typical slot.
 fn window(rows: &MarkRows) -> Option<(CycleRange, String)> {
     let repeated = |kind| rows.repeated.iter().find(|of| of.kind == kind);
-    let whole = |kind| rows.row(MarkRowId::Common(kind))?.whole().map(|block| block.range);
     let kinds = [MarkKind::Iteration, MarkKind::Run, MarkKind::Slot];
     let (range, what) = match repeated(MarkKind::Iteration) {
         Some(of) => {
@@ -107,7 +106,12 @@ fn window(rows: &MarkRows) -> Option<(CycleRange, String)> {
             (of.typical.range, format!("Iteration {number} of {}, a typical one", of.count))
         }
         None => {
-            let range = kinds.into_iter().find_map(whole).filter(|range| !range.is_empty())?;
+            let range = kinds
+                .into_iter()
+                .find_map(|kind| {
+                    rows.row(MarkRowId::Common(kind))?.whole().map(|block| block.range)
+                })
+                .filter(|range| !range.is_empty())?;
             (range, "The run".to_owned())
         }
     };

@@ -135,16 +135,17 @@ impl<'a> DataFlowCheck<'a> {
         (classes, count): (&ReplicaClasses, usize),
         links: ReplicaLinkCheck<'a>,
     ) -> Self {
-        let at_start = || ReplicaState {
-            buffers: flows.buffers.iter().map(BufferState::at_start).collect(),
-            ..ReplicaState::default()
-        };
         let mut found = Self {
             programs,
             buffers: &flows.buffers,
             roles: Vec::new(),
             accesses: Vec::with_capacity(flows.accesses.len()),
-            replicas: (0..count.max(1)).map(|_| at_start()).collect(),
+            replicas: (0..count.max(1))
+                .map(|_| ReplicaState {
+                    buffers: flows.buffers.iter().map(BufferState::at_start).collect(),
+                    ..ReplicaState::default()
+                })
+                .collect(),
             groups,
             links,
             unsynced: Findings::default(),

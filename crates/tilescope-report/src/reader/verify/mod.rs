@@ -329,7 +329,6 @@ impl Report {
             law.check(steps == 0, || format!("there are {steps} steps, but no trace"));
             return Ok(());
         };
-        let mut on_lanes = |share: f64| progress(made + of_index * share);
         let tiles_per_ipu = self.target()?.tiles_per_ipu;
         // Data that the steps of a slice read may have been written before its start.
         let flows = if self.is_slice() { DataFlows::default() } else { self.data_flows()? };
@@ -350,7 +349,12 @@ impl Report {
         let mut mark_cycles = MarkCycleCheck::new(self)?;
         let mut pass = trace.pass(tiles_per_ipu);
         while let Some(window) = mark_cycles.next_window(self)? {
-            pass.advance(&window, &mut data_flow, &mut on_lanes, cancel)?;
+            pass.advance(
+                &window,
+                &mut data_flow,
+                &mut |share| progress(made + of_index * share),
+                cancel,
+            )?;
             mark_cycles.check(&window, &pass.lanes());
         }
         let lanes = pass.finish();
@@ -385,12 +389,11 @@ impl Report {
         });
         let last = lanes.iter().filter_map(|lane| lane.last).map(|(step, _)| step).max();
         if has_rows {
-            let mut on_rows = |id: StepId| {
+            return self.verify_rows(&trace, &mut law, &mut |id| {
                 let share = id.0 as f64 / steps.max(1) as f64;
                 progress(of_index + of_rows * share);
                 if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
-            };
-            return self.verify_rows(&trace, &mut law, &mut on_rows);
+            });
         }
         law.check(self.db.has_rows("trace_details"), || "there are no details of steps".to_owned());
         // Every step is on some lane, unless rows show that it is on none.

@@ -299,13 +299,14 @@ impl SyncPointRecorder {
     fn end_run(&mut self) {
         let lanes = || self.lanes.iter().filter(|lane| lane.steps > 0);
         let Some((last, end)) = first_max(lanes().map(LaneProgress::end)) else { return };
-        let member = |lane: &LaneProgress| {
-            let wait = end - lane.end();
-            let tail = Cycles::ZERO;
-            JoinMember { lane: lane.number.number(), behind: lane.steps, wait, tail }
-        };
         let stretch = lanes().nth(last).and_then(|lane| lane.stretch);
-        let members = lanes().map(member).collect();
+        let members = lanes()
+            .map(|lane| {
+                let wait = end - lane.end();
+                let tail = Cycles::ZERO;
+                JoinMember { lane: lane.number.number(), behind: lane.steps, wait, tail }
+            })
+            .collect();
         let program = None;
         let cost = Cycles::ZERO;
         self.add_join(
@@ -364,13 +365,14 @@ impl SyncPointRecorder {
         if !idle || !have_come {
             return false;
         }
-        let member = |lane: &LaneProgress| JoinMember {
-            lane: lane.number.number(),
-            behind: lane.steps,
-            wait: arrived - lane.end(),
-            tail: Cycles::ZERO,
-        };
-        let members = lanes().map(member).collect();
+        let members = lanes()
+            .map(|lane| JoinMember {
+                lane: lane.number.number(),
+                behind: lane.steps,
+                wait: arrived - lane.end(),
+                tail: Cycles::ZERO,
+            })
+            .collect();
         let stretch = lanes().nth(last).and_then(|lane| lane.stretch);
         for (lane, record) in shared {
             let lane = &mut self.lanes[lane.0];

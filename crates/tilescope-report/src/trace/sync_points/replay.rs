@@ -53,8 +53,9 @@ fn for_each_step(
     mut each: impl FnMut(usize, &StepRecord) -> Result<(), ReportError>,
 ) -> Result<(), ReportError> {
     let lanes = 0..store.lanes.len();
-    let steps = |lane| LaneSteps { store, lane, chunks: 0, records: Vec::new().into_iter() };
-    let mut lanes: Vec<LaneSteps> = lanes.map(steps).collect();
+    let mut lanes: Vec<LaneSteps> = lanes
+        .map(|lane| LaneSteps { store, lane, chunks: 0, records: Vec::new().into_iter() })
+        .collect();
     let mut heads: Vec<Option<StepRecord>> = Vec::with_capacity(lanes.len());
     for lane in &mut lanes {
         heads.push(lane.next(on_steps)?);
@@ -96,8 +97,8 @@ impl Replay {
     fn step(&mut self, store: &TraceStore, at: usize, record: &StepRecord) {
         let Some(info) = store.lanes.get(at) else { return };
         let recorder = &mut self.recorder;
-        let new = || (recorder.add_lane(info.number()), 0);
-        let (lane, steps) = self.lanes.entry(at).or_insert_with(new);
+        let (lane, steps) =
+            self.lanes.entry(at).or_insert_with(|| (recorder.add_lane(info.number()), 0));
         *steps += 1;
         self.recorder.push(*lane, record);
     }

@@ -44,12 +44,13 @@ pub(super) fn facts(opened: &OpenedReport) -> Result<Value, CliError> {
 
 fn formulas(steps: impl Iterator<Item = WaterfallStep>) -> Map<String, Value> {
     let fixed = FORMULAS.iter().map(|(figure, formula)| ((*figure).to_owned(), (*formula).into()));
-    let step = |step: WaterfallStep| {
-        let name = serde_json::to_value(step).unwrap_or_default();
-        let name = name.as_str().unwrap_or_default();
-        (format!("limits.waterfall.{name}"), step.about().into())
-    };
-    fixed.chain(steps.map(step)).collect()
+    fixed
+        .chain(steps.map(|step| {
+            let name = serde_json::to_value(step).unwrap_or_default();
+            let name = name.as_str().unwrap_or_default();
+            (format!("limits.waterfall.{name}"), step.about().into())
+        }))
+        .collect()
 }
 
 /// Figures of each unit, by their paths.
