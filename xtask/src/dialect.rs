@@ -27,8 +27,9 @@ const PHRASES: [&str; 8] = [
     "nothing of",
 ];
 
-/// Words that make a closure's name a verb, alone or followed by others: `add`, `is_open`.
-const VERBS: [&str; 84] = [
+/// Words that make a closure's name a verb, alone or followed by others: `add`, `is_open`. Names of
+/// conversions and iterators follow those of methods: `to_error`, `iter_lanes`.
+const VERBS: [&str; 90] = [
     "add",
     "advance",
     "append",
@@ -45,10 +46,12 @@ const VERBS: [&str; 84] = [
     "contains",
     "convert",
     "create",
+    "decode",
     "describe",
     "differs",
     "draw",
     "emit",
+    "encode",
     "ensure",
     "evaluate",
     "exists",
@@ -68,6 +71,7 @@ const VERBS: [&str; 84] = [
     "insert",
     "intern",
     "is",
+    "iter",
     "join",
     "keep",
     "let",
@@ -77,12 +81,14 @@ const VERBS: [&str; 84] = [
     "may",
     "measure",
     "merge",
+    "mirror",
     "must",
     "needs",
     "normalize",
     "overlaps",
     "parse",
     "pick",
+    "prepare",
     "put",
     "quote",
     "read",
@@ -105,6 +111,7 @@ const VERBS: [&str; 84] = [
     "sort",
     "take",
     "tell",
+    "to",
     "toggle",
     "try",
     "update",

@@ -163,12 +163,12 @@ impl ReportDatabase {
         }
         let connection = lock(&self.connection);
         let sql = sql(&select, self.columns(select.table));
-        let failed = |e: rusqlite::Error| self.failure(&e, select.table);
+        let to_error = |e: rusqlite::Error| self.failure(&e, select.table);
         self.budget.refill();
-        let mut statement = connection.prepare_cached(&sql).map_err(failed)?;
-        let mut rows = statement.query(params_from_iter(select.params)).map_err(failed)?;
+        let mut statement = connection.prepare_cached(&sql).map_err(to_error)?;
+        let mut rows = statement.query(params_from_iter(select.params)).map_err(to_error)?;
         let mut count = 0;
-        while let Some(row) = rows.next().map_err(failed)? {
+        while let Some(row) = rows.next().map_err(to_error)? {
             count += 1;
             if count > self.most_rows {
                 let problem = "more rows than a file of this size can hold";
@@ -305,7 +305,7 @@ impl ReportDatabase {
             Some(statement) => Some(statement.query([]).map_err(|e| self.failure(&e, left.table))?),
             None => None,
         };
-        let mut next_left = || -> Result<Option<(i64, T)>, ReportError> {
+        let mut read_next_left = || -> Result<Option<(i64, T)>, ReportError> {
             let Some(rows) = &mut left_rows else { return Ok(None) };
             while let Some(row) = rows.next().map_err(|e| self.failure(&e, left.table))? {
                 let cells = RowCells::new(RowSource::Sqlite(row), &left, &self.warnings);
@@ -315,11 +315,11 @@ impl ReportDatabase {
             }
             Ok(None)
         };
-        let failed = |e: rusqlite::Error| self.failure(&e, right.table);
-        let mut right_rows = right_statement.query([]).map_err(failed)?;
-        let mut current = next_left()?;
+        let to_error = |e: rusqlite::Error| self.failure(&e, right.table);
+        let mut right_rows = right_statement.query([]).map_err(to_error)?;
+        let mut current = read_next_left()?;
         let mut count = 0;
-        while let Some(row) = right_rows.next().map_err(failed)? {
+        while let Some(row) = right_rows.next().map_err(to_error)? {
             let cells = RowCells::new(RowSource::Sqlite(row), &right, &self.warnings);
             count += 1;
             if count > self.most_rows {
@@ -327,7 +327,7 @@ impl ReportDatabase {
             }
             let Some(number) = cells.int(0) else { continue };
             while current.as_ref().is_some_and(|(left, _)| *left < number) {
-                current = next_left()?;
+                current = read_next_left()?;
             }
             let found = current.as_ref().filter(|(left, _)| *left == number);
             each(found.map(|(_, item)| item), &cells)?;

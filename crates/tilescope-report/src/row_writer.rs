@@ -60,14 +60,17 @@ pub(super) struct TableInserter<'a> {
 impl TableInserter<'_> {
     /// Inserts a row of all columns.
     pub(super) fn insert(&mut self, row: &[&dyn ToSql]) -> Result<(), ReportError> {
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
+        let to_error = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
         // The checksum covers the values that SQLite stores, because a reader finds those.
         if let Some(checksums) = self.rows.checksums {
-            let values: Vec<ToSqlOutput> =
-                row.iter().map(|value| value.to_sql()).collect::<Result<_, _>>().map_err(failed)?;
+            let values: Vec<ToSqlOutput> = row
+                .iter()
+                .map(|value| value.to_sql())
+                .collect::<Result<_, _>>()
+                .map_err(to_error)?;
             checksums.borrow_mut().add(self.name, values.iter().map(stored));
         }
-        self.statement.execute(row).map(|_| ()).map_err(failed)
+        self.statement.execute(row).map(|_| ()).map_err(to_error)
     }
 }
 

@@ -82,15 +82,15 @@ impl TableChecksums {
 }
 
 fn append(row: &mut Vec<u8>, value: ValueRef) {
-    let mut bytes = |tag: u8, bytes: &[u8]| {
+    let mut append_bytes = |tag: u8, bytes: &[u8]| {
         row.push(tag);
         // With the length first, no two rows have the same bytes.
         row.extend((bytes.len() as u64).to_le_bytes());
         row.extend(bytes);
     };
     match value {
-        ValueRef::Text(text) => bytes(3, text),
-        ValueRef::Blob(blob) => bytes(4, blob),
+        ValueRef::Text(text) => append_bytes(3, text),
+        ValueRef::Blob(blob) => append_bytes(4, blob),
         ValueRef::Null => row.push(0),
         ValueRef::Integer(number) => {
             row.push(1);

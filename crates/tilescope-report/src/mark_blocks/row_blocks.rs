@@ -132,15 +132,15 @@ impl OpenRow {
             *numbered += 1;
             *numbered - 1
         });
-        let piece = |place: i64, fine: &[MarkBlock]| FinePiece {
+        let make_piece = |place: i64, fine: &[MarkBlock]| FinePiece {
             key: number << 32 | place,
             raw: encode(fine),
         };
         let mut pieces = Vec::new();
         if place == 1 {
-            pieces.push(piece(0, &std::mem::take(&mut self.first_piece)));
+            pieces.push(make_piece(0, &std::mem::take(&mut self.first_piece)));
         }
-        pieces.push(piece(place, &fine));
+        pieces.push(make_piece(place, &fine));
         pieces
     }
 }

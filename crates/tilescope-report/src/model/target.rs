@@ -90,7 +90,7 @@ impl Target {
     /// The machine as text: `mk2`, `mk2, changed: exchange 16 B/cycle` or `mk2, calibrated:
     /// exchange start 371 cycles`.
     pub fn machine_name(&self) -> String {
-        let list = |words: &str, texts: Vec<String>| {
+        let format_list = |words: &str, texts: Vec<String>| {
             if texts.is_empty() {
                 String::new()
             } else {
@@ -99,7 +99,12 @@ impl Target {
         };
         let changed = self.machine_changes().map(MachineChange::text).collect();
         let calibrated = self.calibration().map(MachineChange::text).collect();
-        format!("{}{}{}", self.name, list("changed", changed), list("calibrated", calibrated))
+        format!(
+            "{}{}{}",
+            self.name,
+            format_list("changed", changed),
+            format_list("calibrated", calibrated)
+        )
     }
 
     /// The number of IPUs that work like each IPU of the report, including itself: several with

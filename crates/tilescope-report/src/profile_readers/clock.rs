@@ -73,7 +73,7 @@ fn is_sync(profile: &MeasuredProfile<'_>, sample: &RawSample) -> bool {
 /// Starts of samples, with the wraps of each tile's counter removed.
 fn unwrapped(profile: &MeasuredProfile<'_>) -> Vec<i64> {
     let mut before: Option<(u32, i64, u32)> = None;
-    let start = |sample: &RawSample| {
+    let find_start = |sample: &RawSample| {
         let start = match before {
             Some((tile, end, counter)) if tile == sample.tile => {
                 // Signed: an overlap with the previous sample is not taken for a wrap.
@@ -84,7 +84,7 @@ fn unwrapped(profile: &MeasuredProfile<'_>) -> Vec<i64> {
         before = Some((sample.tile, start + length(sample), sample.end));
         start
     };
-    profile.samples.iter().map(start).collect()
+    profile.samples.iter().map(find_start).collect()
 }
 
 /// Shifts tiles by whole ranges of the counter to bring samples of the same steps closest together.
@@ -146,7 +146,7 @@ fn origins(
     barriers: &HashMap<u32, Barrier>,
     starts: &[i64],
 ) -> Option<Vec<i64>> {
-    let origin = |tile: Range<usize>| {
+    let find_origin = |tile: Range<usize>| {
         let samples = profile.samples.get(tile.clone())?.iter();
         let own = samples.zip(starts.get(tile.clone())?).zip(keys.steps_of(tile));
         let syncs = own.filter(|((sample, _), _)| is_sync(profile, sample));
@@ -159,7 +159,7 @@ fn origins(
         let differs = late.iter().any(|late| (late - median).abs() > MAX_BARRIER_JITTER);
         if !differs { Some(median) } else { None }
     };
-    keys.tiles().map(origin).collect()
+    keys.tiles().map(find_origin).collect()
 }
 
 /// Lets the run begin at 0 if its counters had been running for long.

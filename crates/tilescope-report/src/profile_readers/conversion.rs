@@ -83,13 +83,13 @@ pub(crate) fn convert(
     reader: &ProfileReader,
     directory: &Path,
 ) -> Result<PathBuf, ReportError> {
-    let failed = |error| ReportError::reading(error, path);
-    let size = fs::metadata(path).map_err(failed)?.len();
+    let to_error = |error| ReportError::reading(error, path);
+    let size = fs::metadata(path).map_err(to_error)?.len();
     if size > MAX_FILE_BYTES {
         let problem = format!("it has {size} B, profiles of up to {MAX_FILE_BYTES} B are read");
         return Err(ReportError::damaged(problem, path));
     }
-    let bytes = fs::read(path).map_err(failed)?;
+    let bytes = fs::read(path).map_err(to_error)?;
     let profile = (reader.read)(&bytes).map_err(|error| error.at(path, reader))?;
     report::write(profile, directory).map_err(|error| match error {
         WriteProfileError::Profile(error) => error.at(path, reader),

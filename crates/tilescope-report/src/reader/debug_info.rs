@@ -66,13 +66,13 @@ impl Report {
         }
         let directory = self.path.parent()?;
         let beside = directory.join(FILE);
-        let shared = || {
+        let find_shared = || {
             let name = directory.file_name()?.to_str()?;
             name.starts_with(TENSORFLOW_DIRECTORY).then(|| Some(directory.parent()?.join(FILE)))?
         };
         Some(beside)
             .filter(|file| file.is_file())
-            .or_else(|| shared().filter(|file| file.is_file()))
+            .or_else(|| find_shared().filter(|file| file.is_file()))
     }
 
     /// True if operations are known from a file beside the report. Until the file is read, it is
@@ -267,9 +267,10 @@ fn contexts_by_name<'a>(
     contexts: &'a DebugContexts,
     programs: &'a [(ProgramId, String)],
 ) -> HashMap<&'a str, ContextPlace> {
-    let parts = || programs.iter().flat_map(|(_, name)| prefixes(plain(name)));
-    let mut found: HashMap<&str, Option<ContextPlace>> = parts().map(|part| (part, None)).collect();
-    let longest = parts().map(str::len).max().unwrap_or(0);
+    let iter_parts = || programs.iter().flat_map(|(_, name)| prefixes(plain(name)));
+    let mut found: HashMap<&str, Option<ContextPlace>> =
+        iter_parts().map(|part| (part, None)).collect();
+    let longest = iter_parts().map(str::len).max().unwrap_or(0);
     for place in contexts.places() {
         let path = contexts.path(place, longest).filter(|path| !path.is_empty());
         if let Some(known) = path.and_then(|path| found.get_mut(path.as_str())) {
@@ -289,27 +290,28 @@ fn contexts_by_name<'a>(
 /// The operation of a program, from its context and the ancestors of that: the one of the framework
 /// that its user wrote in, or without a framework, the one of the outermost library call.
 fn operation_in(chain: &[DebugFrame]) -> Option<&DebugFrame> {
-    let of_layer = |layer: &&str| chain.iter().find(|frame| frame.layer == *layer);
-    let named = |frame: &&DebugFrame| frame.operation.is_some() || !frame.name.is_empty();
-    let framework = FRAMEWORK_LAYERS.iter().filter_map(of_layer).find(named);
+    let find_layer = |layer: &&str| chain.iter().find(|frame| frame.layer == *layer);
+    let is_named = |frame: &&DebugFrame| frame.operation.is_some() || !frame.name.is_empty();
+    let framework = FRAMEWORK_LAYERS.iter().filter_map(find_layer).find(is_named);
     framework
-        .or_else(|| chain.iter().rev().filter(named).find(|frame| frame.layer != LOWEST_LAYER))
-        .or_else(|| chain.iter().rev().find(named))
+        .or_else(|| chain.iter().rev().filter(is_named).find(|frame| frame.layer != LOWEST_LAYER))
+        .or_else(|| chain.iter().rev().find(is_named))
 }
 
 /// The pass of an operation, as far as names show it: PopART's gradients have kinds that end with
 /// `Grad`, TensorFlow's are below `gradients`, and weight updates are named after their optimisers.
 fn pass_of(chain: &[DebugFrame]) -> TrainingPass {
-    let texts = || {
+    let iter_texts = || {
         chain.iter().flat_map(|frame| {
             let names = [Some(&frame.name), frame.operation.as_ref(), frame.kind.as_ref()];
             names.into_iter().flatten()
         })
     };
-    let says = |words: &[&str]| texts().any(|text| words.iter().any(|word| text.contains(word)));
-    if says(&["VarUpdate", "Optimizer", "optimizer", "SGD", "Adam", "Lamb"]) {
+    let contains_any =
+        |words: &[&str]| iter_texts().any(|text| words.iter().any(|word| text.contains(word)));
+    if contains_any(&["VarUpdate", "Optimizer", "optimizer", "SGD", "Adam", "Lamb"]) {
         TrainingPass::Update
-    } else if says(&["Grad", "gradients/", "/bwd", "/wu", "backward"]) {
+    } else if contains_any(&["Grad", "gradients/", "/bwd", "/wu", "backward"]) {
         TrainingPass::Backward
     } else {
         TrainingPass::Forward
@@ -318,12 +320,12 @@ fn pass_of(chain: &[DebugFrame]) -> TrainingPass {
 
 /// A program's name without the number of its compute set: `cs3_`.
 fn plain(name: &str) -> &str {
-    let counted = |front: &str| {
+    let is_counted = |front: &str| {
         let number = front.strip_prefix("cs");
         number.is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
     };
     match name.split_once('_') {
-        Some((front, rest)) if counted(front) => rest,
+        Some((front, rest)) if is_counted(front) => rest,
         _ => name,
     }
 }

@@ -61,7 +61,7 @@ impl Report {
         let columns =
             ["program", "first_sender", "end_sender", "first_receiver", "end_receiver", "bytes"];
         let routes = self.db.list(SelectQuery::all("exchange_routes", &columns), |cells| {
-            let range = |first, end| {
+            let read_range = |first, end| {
                 let first = TileId(cells.small(first)?);
                 let end = TileId(cells.small(end)?);
                 if first < end && end <= TileId(tiles) {
@@ -72,8 +72,8 @@ impl Report {
             };
             Some(ExchangeRoute {
                 program: ProgramId(cells.small(0)?),
-                from: range(1, 2)?,
-                to: range(3, 4)?,
+                from: read_range(1, 2)?,
+                to: read_range(3, 4)?,
                 bytes: Bytes(cells.count(5, MAX_COUNT)?),
             })
         })?;

@@ -107,11 +107,12 @@ pub(super) fn write(
         }
     }
     // An unnamed file that SQLite creates in the temporary directory and removes itself.
-    let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, Path::new("temporary file"));
-    let connection = Connection::open("").map_err(failed)?;
+    let to_error =
+        |e: rusqlite::Error| ReportError::sqlite_writing(&e, Path::new("temporary file"));
+    let connection = Connection::open("").map_err(to_error)?;
     write_to(&connection, "", &mut fill)?;
     let size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
-    let bytes: i64 = connection.query_row(size, [], |row| row.get(0)).map_err(failed)?;
+    let bytes: i64 = connection.query_row(size, [], |row| row.get(0)).map_err(to_error)?;
     Ok(CacheFile { connection, bytes: bytes as u64, file: None })
 }
 

@@ -47,22 +47,22 @@ impl Report {
         let order = if self.db.has("memory_by_tile", "tile") { "ORDER BY tile" } else { "" };
         let mut row = 0;
         self.db.read(SelectQuery::all("memory_by_tile", &columns).clauses(order), |cells| {
-            let bytes = |column| cells.count(column, MAX_TILE_BYTES);
+            let read_bytes = |column| cells.count(column, MAX_TILE_BYTES);
             let numbered = cells.small_up_to(0, count);
             // Without tile numbers, rows are in the order of tiles.
             let tile = if order.is_empty() { Some(row) } else { numbered };
             let tile = tile.filter(|tile| *tile < count).map(TileId);
             row = row.saturating_add(1);
-            let whole = tile_memory_from_total(bytes(1).unwrap_or_default());
-            let memory = match bytes(3) {
+            let whole = tile_memory_from_total(read_bytes(1).unwrap_or_default());
+            let memory = match read_bytes(3) {
                 None => whole,
                 Some(non_interleaved) => TileMemory {
-                    including_gaps: bytes(2).unwrap_or(whole.including_gaps),
+                    including_gaps: read_bytes(2).unwrap_or(whole.including_gaps),
                     non_interleaved,
-                    interleaved: bytes(4).unwrap_or_default(),
-                    overflowed: bytes(5).unwrap_or_default(),
-                    always_live: bytes(6).unwrap_or_default(),
-                    peak_not_always_live: bytes(7).unwrap_or_default(),
+                    interleaved: read_bytes(4).unwrap_or_default(),
+                    overflowed: read_bytes(5).unwrap_or_default(),
+                    always_live: read_bytes(6).unwrap_or_default(),
+                    peak_not_always_live: read_bytes(7).unwrap_or_default(),
                 },
             };
             tiles.extend(tile.map(|tile| (tile, memory)));

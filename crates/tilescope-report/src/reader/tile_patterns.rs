@@ -131,9 +131,10 @@ impl Report {
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        let runs = |place: &PatternPlace| patterns.get(&place.pattern).map_or(0, TileRuns::len);
+        let count_runs =
+            |place: &PatternPlace| patterns.get(&place.pattern).map_or(0, TileRuns::len);
         // Patterns are read once, but callers walk the runs of each item.
-        if places.values().map(runs).sum::<usize>() > MAX_PATTERN_RUNS {
+        if places.values().map(count_runs).sum::<usize>() > MAX_PATTERN_RUNS {
             let problem =
                 format!("rows of {} have more runs of tiles than any report", source.owners);
             return Err(self.db.damage("tile_patterns", &problem));
@@ -211,8 +212,8 @@ impl Report {
 
 /// The first four numbers of a row of a pattern.
 pub(super) fn strided_runs_of_numbers(row: &[u64]) -> Option<StridedTileRuns> {
-    let number = |at: usize| row.get(at).and_then(|number| u32::try_from(*number).ok());
-    let first = TileId(number(0)?);
-    let end = TileId(number(1)?);
-    StridedTileRuns::checked(first, end, number(2)?, number(3)?, MAX_TILES)
+    let get_number = |at: usize| row.get(at).and_then(|number| u32::try_from(*number).ok());
+    let first = TileId(get_number(0)?);
+    let end = TileId(get_number(1)?);
+    StridedTileRuns::checked(first, end, get_number(2)?, get_number(3)?, MAX_TILES)
 }

@@ -467,9 +467,9 @@ impl IndexBuildPass<'_> {
     fn record_row_position(&mut self, step: StepId, row: i64) -> Result<(), ReportError> {
         self.last_marked = Some(step);
         let insert = "INSERT OR IGNORE INTO step_rows VALUES (?, ?)";
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
-        let mut statement = self.rows.connection.prepare_cached(insert).map_err(failed)?;
-        statement.execute(params![step.0 as i64, row]).map_err(failed)?;
+        let to_error = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
+        let mut statement = self.rows.connection.prepare_cached(insert).map_err(to_error)?;
+        statement.execute(params![step.0 as i64, row]).map_err(to_error)?;
         Ok(())
     }
 
@@ -477,11 +477,11 @@ impl IndexBuildPass<'_> {
         let Self { build, rows, lanes, executed, unusable, squeezed, .. } = self;
         lanes.finish(&rows)?;
         let insert = "INSERT INTO executed_programs VALUES (?, ?, ?)";
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, rows.path);
-        let mut statement = rows.connection.prepare(insert).map_err(failed)?;
+        let to_error = |e: rusqlite::Error| ReportError::sqlite_writing(&e, rows.path);
+        let mut statement = rows.connection.prepare(insert).map_err(to_error)?;
         for (program, (class, compute_set)) in executed {
             let code = class.code() as i64;
-            statement.execute(params![program, code, compute_set]).map_err(failed)?;
+            statement.execute(params![program, code, compute_set]).map_err(to_error)?;
         }
         let warnings = &build.source.warnings;
         if unusable > 0 {

@@ -325,14 +325,14 @@ impl Copying<'_> {
     /// Waits until no other process copies the same report.
     fn lock(&self, progress: &mut dyn FnMut(&str)) -> Result<File, ReportError> {
         let path = self.place.join(LOCK_FILE);
-        let failed = |error| ReportError::writing(&error, &path);
-        let lock = File::create(&path).map_err(failed)?;
+        let to_error = |error| ReportError::writing(&error, &path);
+        let lock = File::create(&path).map_err(to_error)?;
         let mut is_told = false;
         loop {
             match lock.try_lock() {
                 Ok(()) => return Ok(lock),
                 Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::Error(error)) => return Err(to_error(error)),
             }
             if !std::mem::replace(&mut is_told, true) {
                 progress("waiting for another process that copies the same report");
@@ -355,17 +355,17 @@ impl Copying<'_> {
     ) -> Result<(), ReportError> {
         let place = self.local(&file.name);
         let unfinished = with_suffix(&place, PART);
-        let failed = |error| ReportError::writing(&error, &unfinished);
+        let to_error = |error| ReportError::writing(&error, &unfinished);
         // The directory belongs to one version of the report, so an incomplete file is the
         // beginning of this version.
         let is_resumed = file == &self.listing.report;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(!is_resumed);
-        let mut part = options.open(&unfinished).map_err(failed)?;
-        let mut done = part.seek(SeekFrom::End(0)).map_err(failed)?;
+        let mut part = options.open(&unfinished).map_err(to_error)?;
+        let mut done = part.seek(SeekFrom::End(0)).map_err(to_error)?;
         if done > file.bytes {
-            part.set_len(0).map_err(failed)?;
-            done = part.seek(SeekFrom::Start(0)).map_err(failed)?;
+            part.set_len(0).map_err(to_error)?;
+            done = part.seek(SeekFrom::Start(0)).map_err(to_error)?;
         }
         shell.run(&self.fetch(file, done)?)?;
         expect(shell, "data")?;
@@ -382,7 +382,7 @@ impl Copying<'_> {
                 ));
             }
             let piece = shell.bytes(file.bytes - done)?;
-            part.write_all(piece).map_err(failed)?;
+            part.write_all(piece).map_err(to_error)?;
             done += piece.len() as u64;
         }
         expect(shell, "")?;
@@ -402,14 +402,14 @@ impl Copying<'_> {
             return Err(self.address.failed(problem));
         }
         if let Some(modified) = file.modified() {
-            part.set_modified(modified).map_err(failed)?;
+            part.set_modified(modified).map_err(to_error)?;
         }
-        part.sync_all().map_err(failed)?;
+        part.sync_all().map_err(to_error)?;
         #[expect(
             clippy::disallowed_methods,
             reason = "synced above, and a new copy is made if it fails"
         )]
-        fs::rename(&unfinished, &place).map_err(failed)
+        fs::rename(&unfinished, &place).map_err(to_error)
     }
 
     /// Shell commands that send a file from a given byte on, then its stamp and its checksum.
@@ -429,13 +429,13 @@ impl Copying<'_> {
 
     /// The checksum of `cksum` (POSIX): a CRC of the content and of its length, as text.
     fn checksum(&self, file: &mut File, path: &Path) -> Result<String, ReportError> {
-        let failed = |error| ReportError::reading(error, path);
-        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        let to_error = |error| ReportError::reading(error, path);
+        file.seek(SeekFrom::Start(0)).map_err(to_error)?;
         let mut sum = Checksum::new();
         let mut buffer = vec![0; 1 << 20];
         loop {
             self.check_cancelled()?;
-            let count = file.read(&mut buffer).map_err(failed)?;
+            let count = file.read(&mut buffer).map_err(to_error)?;
             if count == 0 {
                 return Ok(sum.finish().to_string());
             }

@@ -90,9 +90,9 @@ impl Slicing<'_> {
             })
         };
         let origin = self.plan.origin;
-        let at = |cycle: Cycles| cycle.saturating_sub(origin);
+        let move_cycle = |cycle: Cycles| cycle.saturating_sub(origin);
         Ok(cycles.map(|cycles| {
-            let cycles = CycleRange::new(at(cycles.start), at(cycles.end));
+            let cycles = CycleRange::new(move_cycle(cycles.start), move_cycle(cycles.end));
             TraceMark { steps, cycles, ..mark }
         }))
     }

@@ -155,8 +155,8 @@ impl StepTotals {
         self.balance.add(&later.balance);
         self.bytes_in.add(&later.bytes_in);
         self.bytes_out.add(&later.bytes_out);
-        let cycles = |longest: Option<LongestStep>| longest.map(|l| l.cycles);
-        if cycles(later.longest) > cycles(self.longest) {
+        let get_cycles = |longest: Option<LongestStep>| longest.map(|l| l.cycles);
+        if get_cycles(later.longest) > get_cycles(self.longest) {
             self.longest = later.longest;
         }
     }

@@ -297,21 +297,21 @@ impl ProgramTotals {
         self.sort();
         let mut raw = Vec::with_capacity(self.entries.len() * 16 + 16);
         write_varint(&mut raw, self.entries.len() as u64);
-        let mut column = |value: &dyn Fn(&ProgramStepTotals) -> u64| {
+        let mut write_column = |value: &dyn Fn(&ProgramStepTotals) -> u64| {
             self.entries.iter().for_each(|totals| write_varint(&mut raw, value(totals)));
         };
-        column(&|totals| program_code(totals.program));
-        column(&|totals| totals.class.code());
-        column(&|totals| totals.steps);
-        column(&|totals| totals.cycles.0);
-        column(&|totals| totals.bytes_in.0);
-        column(&|totals| totals.bytes_out.0);
-        column(&|totals| totals.bytes_moved.0);
-        column(&|totals| totals.least_bytes_moved.0);
-        column(&|totals| (totals.most_bytes_moved - totals.least_bytes_moved).0);
-        column(&|totals| (totals.squared_cycles >> 64) as u64);
-        column(&|totals| low_half(totals.squared_cycles));
-        column(&|totals| totals.first_position - first);
+        write_column(&|totals| program_code(totals.program));
+        write_column(&|totals| totals.class.code());
+        write_column(&|totals| totals.steps);
+        write_column(&|totals| totals.cycles.0);
+        write_column(&|totals| totals.bytes_in.0);
+        write_column(&|totals| totals.bytes_out.0);
+        write_column(&|totals| totals.bytes_moved.0);
+        write_column(&|totals| totals.least_bytes_moved.0);
+        write_column(&|totals| (totals.most_bytes_moved - totals.least_bytes_moved).0);
+        write_column(&|totals| (totals.squared_cycles >> 64) as u64);
+        write_column(&|totals| low_half(totals.squared_cycles));
+        write_column(&|totals| totals.first_position - first);
         for totals in &self.entries {
             totals.lengths.write(&mut raw);
         }

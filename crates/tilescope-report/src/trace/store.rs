@@ -144,8 +144,8 @@ impl TraceStore {
         }
         let classes: Vec<Range<usize>> = (0..)
             .map(|class| {
-                let of = |class| lanes.partition_point(|lane| lane.class.0 < class);
-                of(class)..of(class + 1)
+                let find_start = |class| lanes.partition_point(|lane| lane.class.0 < class);
+                find_start(class)..of(class + 1)
             })
             .take_while(|of| !of.is_empty())
             .collect();

@@ -87,20 +87,20 @@ impl Trace {
     /// Describes tables of the index with too few or too many pieces for the lanes.
     pub(crate) fn verify_pieces(&self) -> Result<Vec<String>, ReportError> {
         let lanes = self.store.lanes.iter();
-        let chunks_of = |lane: &LaneInfo| lane.steps.div_ceil(CHUNK_STEPS as u64);
+        let count_chunks = |lane: &LaneInfo| lane.steps.div_ceil(CHUNK_STEPS as u64);
         let has_details = |lane: &&LaneInfo| self.store.has_details(**lane);
         let needed: [(&'static str, u64); 4] = [
-            ("trace_chunks", lanes.clone().map(chunks_of).sum()),
-            ("trace_details", lanes.clone().filter(has_details).map(chunks_of).sum()),
+            ("trace_chunks", lanes.clone().map(count_chunks).sum()),
+            ("trace_details", lanes.clone().filter(has_details).map(count_chunks).sum()),
             (
                 "trace_nodes",
                 lanes
                     .clone()
                     .map(|lane| -> u64 {
-                        let blocks = |level| {
+                        let count_blocks = |level| {
                             pyramid::node_count(lane.steps, level).div_ceil(BLOCK_NODES as u64)
                         };
-                        (1..=pyramid::level_count(lane.steps)).map(blocks).sum()
+                        (1..=pyramid::level_count(lane.steps)).map(count_blocks).sum()
                     })
                     .sum(),
             ),

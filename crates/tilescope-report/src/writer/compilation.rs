@@ -269,13 +269,15 @@ fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
 fn programs(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let CompilationReport { programs, compute_sets, operations, target, .. } = compilation;
     for (id, program) in programs.iter().enumerate() {
-        let of = |part: &str| format!("{part} of program {id} ({})", program.name);
-        let ipu =
-            program.ipu.map(|ipu| resolve(ipu.0, target.ipus_per_replica as usize, || of("IPU")));
-        let compute_set =
-            program.compute_set.map(|cs| resolve(cs.0, compute_sets.len(), || of("compute set")));
+        let describe = |part: &str| format!("{part} of program {id} ({})", program.name);
+        let ipu = program
+            .ipu
+            .map(|ipu| resolve(ipu.0, target.ipus_per_replica as usize, || describe("IPU")));
+        let compute_set = program
+            .compute_set
+            .map(|cs| resolve(cs.0, compute_sets.len(), || describe("compute set")));
         let operation =
-            program.operation.map(|op| resolve(op.0, operations.len(), || of("operation")));
+            program.operation.map(|op| resolve(op.0, operations.len(), || describe("operation")));
         rows.insert(
             "programs",
             params![
@@ -286,16 +288,16 @@ fn programs(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
                 compute_set.transpose()?,
                 operation.transpose()?,
                 program.stream.name(),
-                checked_i64(program.repeats, MAX_COUNT, || of("repeats"))?,
+                checked_i64(program.repeats, MAX_COUNT, || describe("repeats"))?,
             ],
         )?;
         for (position, child) in program.children.iter().enumerate() {
-            let child = resolve(child.0, programs.len(), || of("child"))?;
+            let child = resolve(child.0, programs.len(), || describe("child"))?;
             rows.insert("program_children", params![id as i64, position as i64, child])?;
         }
         if let Some(OutlinedCall { body, call }) = program.outlined {
-            let body = resolve(body.0, programs.len(), || of("body"))?;
-            let call = resolve(call.0, programs.len(), || of("call"))?;
+            let body = resolve(body.0, programs.len(), || describe("body"))?;
+            let call = resolve(call.0, programs.len(), || describe("call"))?;
             rows.insert("outlined_programs", params![id as i64, body, call])?;
         }
     }
@@ -324,23 +326,25 @@ fn compute_sets(
     }
     let mut groups = 0i64;
     for (id, set) in compilation.compute_sets.iter().enumerate() {
-        let of = |part: &str| format!("{part} of compute set {}", set.name);
+        let describe = |part: &str| format!("{part} of compute set {}", set.name);
         let cycles =
-            |&cycles: &Cycles| Ok([checked_i64(cycles, MAX_TILE_CYCLES, || of("cycles"))?]);
-        let place = patterns.place(&set.cycles, cycles, || of("work"))?;
+            |&cycles: &Cycles| Ok([checked_i64(cycles, MAX_TILE_CYCLES, || describe("cycles"))?]);
+        let place = patterns.place(&set.cycles, cycles, || describe("work"))?;
         rows.insert("compute_sets", params![id as i64, set.name, place.base_tile, place.pattern])?;
         for group in &set.vertices {
             let types = compilation.vertex_types.len();
-            let vertex_type = resolve(group.vertex_type.0, types, || of("vertex type"))?;
-            let edges = checked_i64(group.edges, MAX_COUNT, || of("edges"))?;
+            let vertex_type = resolve(group.vertex_type.0, types, || describe("vertex type"))?;
+            let edges = checked_i64(group.edges, MAX_COUNT, || describe("edges"))?;
             let place = patterns.place(
                 &group.count,
-                |&count| Ok([checked_i64(count, MAX_TILE_VERTICES, || of("number of vertices"))?]),
-                || of("vertices"),
+                |&count| {
+                    Ok([checked_i64(count, MAX_TILE_VERTICES, || describe("number of vertices"))?])
+                },
+                || describe("vertices"),
             )?;
             let flops = group
                 .flops
-                .map(|flops| checked_i64(flops, MAX_COUNT, || of("FLOPs")))
+                .map(|flops| checked_i64(flops, MAX_COUNT, || describe("FLOPs")))
                 .transpose()?;
             let PatternColumns { base_tile, pattern } = place;
             rows.insert(
@@ -356,7 +360,7 @@ fn compute_sets(
 fn routes(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let tiles = u64::from(compilation.target.tiles_per_replica());
     for (id, route) in compilation.routes.iter().enumerate() {
-        let of = || format!("tiles of route {id}");
+        let describe = || format!("tiles of route {id}");
         let program = resolve(route.program.0, compilation.programs.len(), || {
             format!("program of route {id}")
         })?;
@@ -391,9 +395,9 @@ fn data_flows(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
         rows.insert("data_buffers", row)?;
     }
     for (id, access) in accesses.iter().enumerate() {
-        let of = |part: &str| format!("{part} of data access {id}");
-        let program = resolve(access.program.0, programs.len(), || of("program"))?;
-        let buffer = resolve(access.buffer.0, buffers.len(), || of("buffer"))?;
+        let describe = |part: &str| format!("{part} of data access {id}");
+        let program = resolve(access.program.0, programs.len(), || describe("program"))?;
+        let buffer = resolve(access.buffer.0, buffers.len(), || describe("buffer"))?;
         let row = params![id as i64, access.flow.0, program, buffer, access.kind.name()];
         rows.insert("data_accesses", row)?;
     }
@@ -406,11 +410,11 @@ fn exchanges(
     patterns: &mut TilePatternWriter,
 ) -> WriteResult {
     for (id, exchange) in compilation.exchanges.iter().enumerate() {
-        let of = || format!("traffic of exchange {id}");
+        let describe = || format!("traffic of exchange {id}");
         let program = resolve(exchange.program.0, compilation.programs.len(), || {
             format!("program of exchange {id}")
         })?;
-        let traffic = |traffic: &TileTraffic| {
+        let check_traffic = |traffic: &TileTraffic| {
             Ok([
                 checked_i64(traffic.bytes_in, MAX_TILE_BYTES, of)?,
                 checked_i64(traffic.bytes_out, MAX_TILE_BYTES, of)?,
@@ -444,7 +448,7 @@ fn control_code(
     patterns: &mut TilePatternWriter,
 ) -> WriteResult {
     for code in &compilation.control_code {
-        let of = || format!("control code of program {}", code.program.0);
+        let describe = || format!("control code of program {}", code.program.0);
         let program = resolve(code.program.0, compilation.programs.len(), of)?;
         let place = patterns.place(
             &code.tiles,
@@ -492,20 +496,20 @@ fn variables(
     let mut strings = StringTableWriter::default();
     let mut addresses = AddressWriter::default();
     for (id, variable) in compilation.variables.iter().enumerate() {
-        let of = |part: &str| format!("{part} of variable {}", variable.name);
+        let describe = |part: &str| format!("{part} of variable {}", variable.name);
         let name = strings.id(rows, &variable.name)?;
         let shape = strings.id(rows, &variable.shape)?;
         let operations = compilation.operations.len();
         let operation = variable
             .operation
-            .map(|op| resolve(op.0, operations, || of("operation")))
+            .map(|op| resolve(op.0, operations, || describe("operation")))
             .transpose()?;
         let live = variable.lifetime.as_ref();
         let place = patterns.place_parts(
             &variable.tiles,
             |tiles| tiles.map(|part| part.bytes),
-            |&bytes| Ok([checked_i64(bytes, MAX_TILE_BYTES, || of("size"))?]),
-            || of("part"),
+            |&bytes| Ok([checked_i64(bytes, MAX_TILE_BYTES, || describe("size"))?]),
+            || describe("part"),
         )?;
         let base = place.base_tile.unwrap_or(TileId(0));
         rows.insert(
@@ -553,15 +557,15 @@ fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let tile_count = compilation.target.tiles_per_replica();
     for (tiles, memory) in compilation.tile_memory.iter() {
         check_tiles_exist(&StridedTileRuns::single_run(tiles), tile_count, || "memory".to_owned())?;
-        let bytes = |value| {
+        let check_bytes = |value| {
             checked_i64(value, MAX_TILE_BYTES, || format!("memory of tile {}", tiles.first))
         };
-        let including_gaps = bytes(memory.including_gaps)?;
-        let non_interleaved = bytes(memory.non_interleaved)?;
-        let interleaved = bytes(memory.interleaved)?;
-        let overflowed = bytes(memory.overflowed)?;
-        let always_live = bytes(memory.always_live)?;
-        let peak = bytes(memory.peak_not_always_live)?;
+        let including_gaps = check_bytes(memory.including_gaps)?;
+        let non_interleaved = check_bytes(memory.non_interleaved)?;
+        let interleaved = check_bytes(memory.interleaved)?;
+        let overflowed = check_bytes(memory.overflowed)?;
+        let always_live = check_bytes(memory.always_live)?;
+        let peak = check_bytes(memory.peak_not_always_live)?;
         for tile in tiles.iter() {
             rows.insert(
                 "memory_by_tile",
@@ -580,7 +584,7 @@ fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     }
     for ((category, region, overlapped), bytes) in owners(&compilation.tile_categories)? {
         for (strided, bytes) in strided_runs_of(&bytes) {
-            let what = || format!("memory by category of tile {}", strided.first);
+            let describe = || format!("memory by category of tile {}", strided.first);
             check_tiles_exist(&strided, tile_count, what)?;
             rows.insert(
                 "category_bytes",

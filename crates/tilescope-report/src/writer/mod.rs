@@ -157,15 +157,15 @@ impl ReportWriter {
             writer.rows().execute(&view.create())?;
         }
         let format = format!("{}.{}", schema::FORMAT.0, schema::FORMAT.1);
-        let fact = |key: &str, value: &str| writer.rows().insert("meta", params![key, value]);
-        fact("format", &format)?;
-        fact("generator", &meta.generator)?;
-        meta.spec.as_ref().map_or(Ok(()), |spec| fact("spec", spec))?;
+        let write_fact = |key: &str, value: &str| writer.rows().insert("meta", params![key, value]);
+        write_fact("format", &format)?;
+        write_fact("generator", &meta.generator)?;
+        meta.spec.as_ref().map_or(Ok(()), |spec| write_fact("spec", spec))?;
         if let Some(imported) = &meta.imported {
             let json = serde_json::to_string(imported).map_err(|error| {
                 ReportError::invalid_input(format!("the imported model is no JSON: {error}"))
             })?;
-            fact("onnx", &json)?;
+            write_fact("onnx", &json)?;
         }
         Ok(writer)
     }

@@ -52,11 +52,11 @@ impl TileSampleWriter {
         sample: &TileSample,
         rows: &RowWriter,
     ) -> Result<(), ReportError> {
-        let of = |part: &str| format!("{part} of a sample of step {step}");
-        let label = resolve(sample.label, self.labels, || of("label"))?;
-        let tile = resolve(sample.tile.0, self.tiles as usize, || of("tile"))?;
-        let end = checked_i64(sample.cycles.end, MAX_CYCLES, || of("end"))?;
-        let start = checked_i64(sample.cycles.start, sample.cycles.end, || of("start"))?;
+        let describe = |part: &str| format!("{part} of a sample of step {step}");
+        let label = resolve(sample.label, self.labels, || describe("label"))?;
+        let tile = resolve(sample.tile.0, self.tiles as usize, || describe("tile"))?;
+        let end = checked_i64(sample.cycles.end, MAX_CYCLES, || describe("end"))?;
+        let start = checked_i64(sample.cycles.start, sample.cycles.end, || describe("start"))?;
         let planned = i64::try_from(sample.exchange_cycles.0).ok().filter(|cycles| *cycles > 0);
         let activities = ExchangeActivity::pack(&sample.activities);
         let columns: [&dyn ToSql; 10] = [

@@ -268,7 +268,7 @@ impl<'a> DataFlowCheck<'a> {
             self.apart
                 .add(|| format!("{words} joins replicas; {came} of {all} classes come to it"));
         }
-        let mut check = |what: &str, cycle: fn(&StepRecord) -> Cycles| {
+        let mut check_cycles = |what: &str, cycle: fn(&StepRecord) -> Cycles| {
             let cycles = on_ipus.iter().map(|(_, record)| cycle(record));
             let least = cycles.clone().min();
             let most = cycles.max();
@@ -281,10 +281,10 @@ impl<'a> DataFlowCheck<'a> {
             }
         };
         if role.joins_replicas {
-            check("leave", |record| record.range.end);
+            check_cycles("leave", |record| record.range.end);
         }
         if role.meets_replicas {
-            check("begin", |record| record.range.start);
+            check_cycles("begin", |record| record.range.start);
         }
     }
 
@@ -301,12 +301,12 @@ impl<'a> DataFlowCheck<'a> {
             let words = self.words(*at, record);
             self.unsynced.add(|| format!("{words} joins IPUs that did not wait for each other"));
         }
-        let sends = |access: &ProgramAccess| access.access.kind == DataAccessKind::Send;
+        let is_send = |access: &ProgramAccess| access.access.kind == DataAccessKind::Send;
         for wanted in [true, false] {
             for (at, record) in on_ipus {
                 let places = self.role(record.program).map_or(0..0, |role| role.accesses.clone());
                 for place in places {
-                    if self.accesses.get(place).is_some_and(|access| sends(access) == wanted) {
+                    if self.accesses.get(place).is_some_and(|access| is_send(access) == wanted) {
                         self.access(place, *at, record);
                     }
                 }

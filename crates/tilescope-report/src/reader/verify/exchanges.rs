@@ -25,17 +25,18 @@ impl Report {
             }
             let mut cycles = exchange.cycles.iter().peekable();
             for tiles in (0..target.ipus_per_replica).map(|ipu| target.tiles_of_ipu(IpuId(ipu))) {
-                let own = || {
+                let iter_own = || {
                     let runs = exchange.tiles.iter();
                     let runs = runs.map(move |(run, of)| (run.intersection(tiles), of));
                     runs.filter(|(run, _)| run.count() > 0)
                 };
-                let sum = |bytes: fn(&TileTraffic) -> Bytes| {
-                    let all = own().map(|(run, of)| bytes(of).saturating_mul(run.count().into()));
+                let add_up = |bytes: fn(&TileTraffic) -> Bytes| {
+                    let all =
+                        iter_own().map(|(run, of)| bytes(of).saturating_mul(run.count().into()));
                     all.fold(Bytes::ZERO, Bytes::saturating_add)
                 };
-                let repeated = sum(|of| of.bytes_in).saturating_sub(sum(|of| of.bytes_out));
-                for (run, of) in own() {
+                let repeated = add_up(|of| of.bytes_in).saturating_sub(add_up(|of| of.bytes_out));
+                for (run, of) in iter_own() {
                     let Some(needed) = limits.tile_exchange_cycles(of, repeated) else { break };
                     while let Some((busy, taken)) = cycles.peek() {
                         let both = busy.intersection(run);

@@ -69,7 +69,7 @@ impl Report {
         let mut broken = 0;
         let mut misplaced = 0;
         // One pass checks everything: marks of a long run take longer to unpack than to check.
-        let mut check = |chunk: Option<&PackedMarks>, cells: &RowCells| {
+        let mut check_mark = |chunk: Option<&PackedMarks>, cells: &RowCells| {
             let int = |column| cells.int(column);
             let kind = cells.named(1, MarkKind::from_name);
             let known = kind.is_some()
@@ -79,9 +79,9 @@ impl Report {
             misplaced += i64::from(chunk.is_some_and(|chunk| !chunk.holds(cells)));
         };
         // Any class beyond the first gives the same answer: all others are in one table.
-        self.stream_marks(ReplicaClassId(1), &columns, &mut check)?;
+        self.stream_marks(ReplicaClassId(1), &columns, &mut check_mark)?;
         self.stream_marks(ReplicaClassId(0), &columns, |chunk, cells| {
-            check(chunk, cells);
+            check_mark(chunk, cells);
             let int = |column| cells.int(column);
             late.look(cells, [2, 7]);
             let kind = cells.text(1).unwrap_or_default();

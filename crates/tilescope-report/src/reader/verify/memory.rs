@@ -230,7 +230,7 @@ impl Report {
         let are_placed = sums.parts <= MAX_PARTS;
         let peaks = if are_placed { sums.peaks() } else { Vec::new() };
         for (tiles, memory) in self.tile_memory()?.iter() {
-            let mut same = |name: &str, recorded: Bytes, sum: Option<i128>| {
+            let mut check_sum = |name: &str, recorded: Bytes, sum: Option<i128>| {
                 let sum = sum.unwrap_or_default();
                 law.check(i128::from(recorded.0) == sum, || {
                     let tile = tiles.first;
@@ -239,11 +239,11 @@ impl Report {
                 });
             };
             for tile in tiles.indices() {
-                let number = |bytes: &[Bytes]| bytes.get(tile).map(|bytes| i128::from(bytes.0));
-                same("always live", memory.always_live, always_live.get(tile).copied());
+                let get_number = |bytes: &[Bytes]| bytes.get(tile).map(|bytes| i128::from(bytes.0));
+                check_sum("always live", memory.always_live, always_live.get(tile).copied());
                 if are_placed {
-                    same("at its peak", memory.peak_not_always_live, number(&peaks));
-                    same("with gaps", memory.including_gaps, number(&sums.ends));
+                    check_sum("at its peak", memory.peak_not_always_live, get_number(&peaks));
+                    check_sum("with gaps", memory.including_gaps, get_number(&sums.ends));
                 }
             }
         }

@@ -491,10 +491,10 @@ fn changes(
     memory: &TileRuns<TileMemory>,
     categories: &TileRuns<Vec<CategoryBytes>>,
 ) -> Vec<TileId> {
-    let edges = |tiles: TileRange| [tiles.first, tiles.end];
-    let memory = memory.iter().flat_map(|(tiles, _)| edges(tiles));
+    let collect_edges = |tiles: TileRange| [tiles.first, tiles.end];
+    let memory = memory.iter().flat_map(|(tiles, _)| collect_edges(tiles));
     let mut tiles: Vec<TileId> =
-        memory.chain(categories.iter().flat_map(|(tiles, _)| edges(tiles))).collect();
+        memory.chain(categories.iter().flat_map(|(tiles, _)| collect_edges(tiles))).collect();
     tiles.sort_unstable();
     tiles.dedup();
     tiles

@@ -49,7 +49,7 @@ impl<'a> ReplicaLinkCheck<'a> {
     pub(super) fn new(rings: &'a [ReplicaRing], target: &Target, most: &[Bandwidth]) -> Self {
         let programs = rings.iter().enumerate();
         let ring_of = programs.flat_map(|(at, ring)| ring.programs.iter().map(move |of| (*of, at)));
-        let rate = |interface| {
+        let find_rate = |interface| {
             let known = most.iter().find(|known| known.interface == interface)?;
             Some(known.bytes_per_cycle)
         };
@@ -58,9 +58,9 @@ impl<'a> ReplicaLinkCheck<'a> {
             ring_of: ring_of.collect(),
             shape: ReplicaShape::of(target),
             alike: target.ipus_alike(),
-            ladder: rate(MachineInterface::LadderLinks),
-            pair: rate(MachineInterface::PairLinks),
-            gateways: rate(MachineInterface::Gateways),
+            ladder: find_rate(MachineInterface::LadderLinks),
+            pair: find_rate(MachineInterface::PairLinks),
+            gateways: find_rate(MachineInterface::Gateways),
             loads: HashMap::new(),
             open: Vec::new(),
             known: HashMap::new(),

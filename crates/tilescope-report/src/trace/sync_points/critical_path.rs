@@ -168,14 +168,14 @@ impl CriticalPath {
         sources: &[PathSpanSource],
         pixel: Cycles,
     ) -> Result<Vec<PathSpan>, ReportError> {
-        let pixels = |range: CycleRange| {
+        let count_pixels = |range: CycleRange| {
             u32::try_from(range.length().0.div_ceil(pixel.0.max(1))).unwrap_or(u32::MAX)
         };
         let mut spans = Vec::with_capacity(sources.len());
         for source in sources {
             match *source {
                 PathSpanSource::OfLane { lane, range, inside } => {
-                    for span in self.lane(lane)?.spans(inside, pixels(inside))? {
+                    for span in self.lane(lane)?.spans(inside, count_pixels(inside))? {
                         let range = span.range().intersection(range);
                         spans.push(PathSpan::OfLane { lane, range, span });
                     }
@@ -224,12 +224,12 @@ impl CriticalPath {
     /// that waits for this.
     fn count_blocks(&self, window: CycleRange) -> Result<Vec<ProgramCycleCounter>, ReportError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-        let count = |thread: usize| {
+        let count_share = |thread: usize| {
             let mut counter = ProgramCycleCounter::default();
             for block in self.blocks_in(window) {
                 let details = self.details(block)?;
-                let bound = |shares| details.stretches.len() * shares / threads;
-                let share = details.stretches.get(bound(thread)..bound(thread + 1));
+                let find_bound = |shares| details.stretches.len() * shares / threads;
+                let share = details.stretches.get(find_bound(thread)..bound(thread + 1));
                 within(share.unwrap_or_default(), window)
                     .try_for_each(|stretch| self.count(&mut counter, stretch, window))?;
             }
@@ -237,7 +237,7 @@ impl CriticalPath {
         };
         std::thread::scope(|scope| {
             let counting: Vec<_> =
-                (0..threads).map(|thread| scope.spawn(move || count(thread))).collect();
+                (0..threads).map(|thread| scope.spawn(move || count_share(thread))).collect();
             let ended = counting.into_iter().map(ScopedJoinHandle::join);
             ended
                 .map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -491,8 +491,8 @@ impl CriticalPath {
 
     /// The block with the slack of the step at a position of a lane.
     pub(super) fn block_of(&self, lane: usize, position: u64) -> Option<usize> {
-        let limit = |limits: &[u64]| limits.get(lane).copied().unwrap_or(0);
-        let block = self.index.blocks.partition_point(|block| limit(&block.limits) <= position);
+        let get_limit = |limits: &[u64]| limits.get(lane).copied().unwrap_or(0);
+        let block = self.index.blocks.partition_point(|block| get_limit(&block.limits) <= position);
         if block < self.index.blocks.len() { Some(block) } else { None }
     }
 

@@ -230,14 +230,14 @@ impl SyncPointBlock {
         let steps = join.members.iter().map(|member| base.steps(member.lane, member.behind));
         let steps: Vec<u64> = steps.collect();
         // Lanes in lock-step, the usual case, take no bytes each.
-        let mark = |bit: u64, holds: bool| if holds { bit } else { 0 };
+        let set_flag = |bit: u64, holds: bool| if holds { bit } else { 0 };
         let marks = JOIN
             | has_stretch
-            | mark(IN_STEP, join.in_shared_step)
-            | mark(SAME_LANES, base.lanes == lanes)
-            | mark(SAME_STEPS, steps.iter().all(|own| Some(own) == steps.first()))
-            | mark(NO_WAITS, join.members.iter().all(|member| member.wait.is_zero()))
-            | mark(NO_TAILS, join.members.iter().all(|member| member.tail.is_zero()));
+            | set_flag(IN_STEP, join.in_shared_step)
+            | set_flag(SAME_LANES, base.lanes == lanes)
+            | set_flag(SAME_STEPS, steps.iter().all(|own| Some(own) == steps.first()))
+            | set_flag(NO_WAITS, join.members.iter().all(|member| member.wait.is_zero()))
+            | set_flag(NO_TAILS, join.members.iter().all(|member| member.tail.is_zero()));
         write_varint(raw, marks);
         write_varint(raw, release);
         write_varint(raw, program_code(join.program));

@@ -116,8 +116,8 @@ impl PathProgram {
 
 /// True if sums by program are equal, apart from the steps that they show.
 pub(super) fn are_same_sums(these: &[PathProgram], those: &[PathProgram]) -> bool {
-    let figures = |sum: &PathProgram| (sum.key(), sum.steps, sum.cycles);
-    these.iter().map(figures).eq(those.iter().map(figures))
+    let get_figures = |sum: &PathProgram| (sum.key(), sum.steps, sum.cycles);
+    these.iter().map(get_figures).eq(those.iter().map(get_figures))
 }
 
 /// Sums the cycles of steps by program.

@@ -297,10 +297,10 @@ impl SyncPointRecorder {
 
     /// Adds the join of all lanes at the end of the run.
     fn end_run(&mut self) {
-        let lanes = || self.lanes.iter().filter(|lane| lane.steps > 0);
-        let Some((last, end)) = first_max(lanes().map(LaneProgress::end)) else { return };
-        let stretch = lanes().nth(last).and_then(|lane| lane.stretch);
-        let members = lanes()
+        let iter_lanes = || self.lanes.iter().filter(|lane| lane.steps > 0);
+        let Some((last, end)) = first_max(iter_lanes().map(LaneProgress::end)) else { return };
+        let stretch = iter_lanes().nth(last).and_then(|lane| lane.stretch);
+        let members = iter_lanes()
             .map(|lane| {
                 let wait = end - lane.end();
                 let tail = Cycles::ZERO;
@@ -340,8 +340,8 @@ impl SyncPointRecorder {
     /// True if the lanes of two parts of a step may wait for each other. Parts come by class of
     /// replicas; classes wait on their own except where all replicas meet.
     fn meet(&self, one: &(LaneIndex, StepRecord), other: &(LaneIndex, StepRecord)) -> bool {
-        let class = |part: &(LaneIndex, StepRecord)| self.lanes[part.0.0].number.class();
-        self.programs.joins_replicas(one.1.program) || class(one) == class(other)
+        let get_class = |part: &(LaneIndex, StepRecord)| self.lanes[part.0.0].number.class();
+        self.programs.joins_replicas(one.1.program) || get_class(one) == get_class(other)
     }
 
     /// Adds the join of parts of a step whose lanes may wait for each other.
@@ -356,16 +356,18 @@ impl SyncPointRecorder {
         if self.is_told || shared.len() < 2 {
             return false;
         }
-        let lanes = || shared.iter().map(|(lane, _)| &self.lanes[lane.0]);
-        let Some((last, arrived)) = first_max(lanes().map(LaneProgress::end)) else { return false };
-        let mut parts = shared.iter().zip(lanes());
+        let iter_lanes = || shared.iter().map(|(lane, _)| &self.lanes[lane.0]);
+        let Some((last, arrived)) = first_max(iter_lanes().map(LaneProgress::end)) else {
+            return false;
+        };
+        let mut parts = shared.iter().zip(iter_lanes());
         let idle = parts.any(|((_, record), lane)| lane.end() < record.range.start);
-        let have_come = lanes().all(|lane| lane.steps > 0)
+        let have_come = iter_lanes().all(|lane| lane.steps > 0)
             && shared.iter().all(|(_, record)| arrived <= record.range.start);
         if !idle || !have_come {
             return false;
         }
-        let members = lanes()
+        let members = iter_lanes()
             .map(|lane| JoinMember {
                 lane: lane.number.number(),
                 behind: lane.steps,
@@ -373,7 +375,7 @@ impl SyncPointRecorder {
                 tail: Cycles::ZERO,
             })
             .collect();
-        let stretch = lanes().nth(last).and_then(|lane| lane.stretch);
+        let stretch = iter_lanes().nth(last).and_then(|lane| lane.stretch);
         for (lane, record) in shared {
             let lane = &mut self.lanes[lane.0];
             // Later cycles without a step count for the next stretch.
@@ -396,12 +398,12 @@ impl SyncPointRecorder {
         let starts = shared.iter().map(|(_, record)| record.range.start);
         let Some((_, arrived)) = first_max(starts) else { return false };
         // A lane that was released before the last one arrived did not wait for it.
-        let waits = |record: &StepRecord| record.range.end >= arrived;
+        let is_waiting = |record: &StepRecord| record.range.end >= arrived;
         let is_sync = shared.iter().all(|(_, record)| record.class.kind() == ProgramKind::Sync);
-        let joined = || shared.iter().filter(|(_, record)| waits(record));
-        let release = joined().map(|(_, record)| record.range.end).min();
-        let last = joined().position(|(_, record)| record.range.start == arrived);
-        if !is_sync || joined().count() < 2 {
+        let iter_joined = || shared.iter().filter(|(_, record)| is_waiting(record));
+        let release = iter_joined().map(|(_, record)| record.range.end).min();
+        let last = iter_joined().position(|(_, record)| record.range.start == arrived);
+        if !is_sync || iter_joined().count() < 2 {
             return false;
         }
         let Some(release) = release else { return false };
@@ -410,7 +412,7 @@ impl SyncPointRecorder {
         let mut members = Vec::with_capacity(shared.len());
         for (lane, record) in shared {
             let lane = &mut self.lanes[lane.0];
-            if !waits(record) {
+            if !is_waiting(record) {
                 lane.take(record);
                 continue;
             }

@@ -60,11 +60,11 @@ fn for_each_step(
     for lane in &mut lanes {
         heads.push(lane.next(on_steps)?);
     }
-    let head = |(lane, head): (usize, &Option<StepRecord>)| {
+    let get_head = |(lane, head): (usize, &Option<StepRecord>)| {
         head.as_ref().map(|record| Reverse((record.step, lane)))
     };
     let mut next: BinaryHeap<Reverse<(StepId, usize)>> =
-        heads.iter().enumerate().filter_map(head).collect();
+        heads.iter().enumerate().filter_map(get_head).collect();
     while let Some(Reverse((_, at))) = next.pop() {
         let until = next.peek().map(|Reverse(first)| *first);
         let Some(lane) = lanes.get_mut(at) else { continue };
@@ -216,8 +216,9 @@ impl<'a> Comparison<'a> {
                 return Ok(());
             }
             self.told.pop_front();
-            let number = |place: LanePlace| LaneNumber::from_number(place.lane);
-            if let (Some(from), Some(to)) = (number(awaited.lane), number(awaited.waiting)) {
+            let get_number = |place: LanePlace| LaneNumber::from_number(place.lane);
+            if let (Some(from), Some(to)) = (get_number(awaited.lane), get_number(awaited.waiting))
+            {
                 self.replay.recorder.hand_over(from.at(), from.sub_lane(), to.sub_lane());
             }
             self.compare_blocks()?;
@@ -259,11 +260,11 @@ impl<'a> Comparison<'a> {
 
 /// Describes the difference of a block of points from the stored one.
 fn difference_of(found: &[u8], stored: Option<&[u8]>) -> String {
-    let points = |raw: &[u8]| decode_raw(raw).unwrap_or_default();
-    let found = points(found);
-    let stored = stored.map(points).unwrap_or_default();
+    let read_points = |raw: &[u8]| decode_raw(raw).unwrap_or_default();
+    let found = read_points(found);
+    let stored = stored.map(read_points).unwrap_or_default();
     let mut pairs = found.iter().zip(&stored);
-    let words = |point: &SyncPoint| match &point.kind {
+    let describe = |point: &SyncPoint| match &point.kind {
         SyncPointKind::Join(join) => format!("a join of {} lanes", join.members.len()),
         SyncPointKind::Awaited(_) => "a lane that is waited for".to_owned(),
         SyncPointKind::HandOver(_) => "a hand-over".to_owned(),
@@ -271,9 +272,9 @@ fn difference_of(found: &[u8], stored: Option<&[u8]>) -> String {
     match pairs.find(|(found, stored)| found != stored) {
         Some((found, stored)) => format!(
             "the steps have {} at {}, the sync points {} at {}",
-            words(found),
+            describe(found),
             found.release.0,
-            words(stored),
+            describe(stored),
             stored.release.0
         ),
         None => format!(

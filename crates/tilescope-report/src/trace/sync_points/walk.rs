@@ -140,12 +140,12 @@ impl WalkState {
     ) -> Result<(), Contradiction> {
         let release = point.release;
         let arrived = release.checked_sub(join.cost).ok_or(Contradiction)?;
-        let place = |lane: u32| places.get(&lane).copied().ok_or(Contradiction);
+        let find_place = |lane: u32| places.get(&lane).copied().ok_or(Contradiction);
         let mut least = Cycles::MAX;
         let mut second = None;
         let mut is_on_path = false;
         for (at, member) in join.members.iter().enumerate() {
-            let lane = place(member.lane)?;
+            let lane = find_place(member.lane)?;
             let state = self.lanes.get_mut(lane).ok_or(Contradiction)?;
             let begins = release.saturating_add(member.tail);
             seen.work(lane, state.until.saturating_sub(begins), state.slack);
@@ -156,7 +156,7 @@ impl WalkState {
             }
         }
         for member in &join.members {
-            let lane = place(member.lane)?;
+            let lane = find_place(member.lane)?;
             let state = self.lanes.get_mut(lane).ok_or(Contradiction)?;
             state.until = arrived.checked_sub(member.wait).ok_or(Contradiction)?;
             state.slack = least.saturating_add(member.wait);
@@ -169,7 +169,7 @@ impl WalkState {
         }
         let last = join.members.get(join.last).ok_or(Contradiction)?;
         if is_on_path && self.path.begins_at(release)? {
-            let last = place(last.lane)?;
+            let last = find_place(last.lane)?;
             // A single lane is late by all its work.
             seen.lead(last, join.program, second.unwrap_or(arrived));
             self.path.go_to(last, point, PathHop::Join(join.program), seen);
@@ -184,9 +184,9 @@ impl WalkState {
         places: &LanePlaces,
         seen: &mut impl WalkObserver,
     ) -> Result<(), Contradiction> {
-        let place = |lane: u32| places.get(&lane).copied().ok_or(Contradiction);
-        let from = place(of.from)?;
-        let to = place(of.to.lane)?;
+        let find_place = |lane: u32| places.get(&lane).copied().ok_or(Contradiction);
+        let from = find_place(of.from)?;
+        let to = find_place(of.to.lane)?;
         let next = point.release.saturating_add(of.lag);
         let going_on = self.lanes.get_mut(to).ok_or(Contradiction)?;
         // If it was held back, the lag is part of its work, and moves with the release.
