@@ -149,9 +149,11 @@ pub(super) fn connect(path: &Path) -> Result<(Connection, Option<String>), Repor
     }
     let connection =
         Connection::open_with_flags(uri(path, "immutable=1"), flags).map_err(to_error)?;
-    let journal = has_content(&with_suffix(path, "-journal"));
+    if !has_content(&with_suffix(path, "-journal")) {
+        return Ok((connection, None));
+    }
     let warning = "a journal lies beside the file: it was not closed properly, parts may be wrong";
-    Ok((connection, journal.then(|| warning.to_owned())))
+    Ok((connection, Some(warning.to_owned())))
 }
 
 /// `path` as a URI with SQLite's `options`.

@@ -151,7 +151,10 @@ impl<'a> RowCells<'a> {
 
     /// A text; other types are refused even if they could be converted to one.
     pub(super) fn text_only(&self, column: usize) -> Option<String> {
-        matches!(self.value(column), ValueRef::Text(_)).then(|| self.text(column))?
+        if !matches!(self.value(column), ValueRef::Text(_)) {
+            return None;
+        }
+        self.text(column)
     }
 
     fn text_within(&self, column: usize, most: usize) -> Option<String> {

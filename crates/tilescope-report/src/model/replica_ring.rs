@@ -194,10 +194,12 @@ impl ReplicaRing {
             RingLinks::ClosedLadder => up.min(rows - up),
             RingLinks::Ladder | RingLinks::Gateways => row.abs_diff(end),
         };
-        let after = |row: u32| if goes_up { (row + 1) % rows } else { (row + rows - 1) % rows };
-        let way = std::iter::successors(Some(row), |row| Some(after(*row)));
-        let mut stops: Vec<u32> =
-            way.take(hops as usize + 1).map(|row| 2 * (first + row) + side).collect();
+        let mut stops = Vec::with_capacity(hops as usize + 2);
+        let mut at = row;
+        for _ in 0..=hops {
+            stops.push(2 * (first + at) + side);
+            at = if goes_up { (at + 1) % rows } else { (at + rows - 1) % rows };
+        }
         if stops.last() != Some(&to) {
             stops.push(to);
         }

@@ -66,13 +66,14 @@ impl Report {
         }
         let directory = self.path.parent()?;
         let beside = directory.join(FILE);
-        let find_shared = || {
-            let name = directory.file_name()?.to_str()?;
-            name.starts_with(TENSORFLOW_DIRECTORY).then(|| Some(directory.parent()?.join(FILE)))?
-        };
-        Some(beside)
-            .filter(|file| file.is_file())
-            .or_else(|| find_shared().filter(|file| file.is_file()))
+        if beside.is_file() {
+            return Some(beside);
+        }
+        if !directory.file_name()?.to_str()?.starts_with(TENSORFLOW_DIRECTORY) {
+            return None;
+        }
+        let shared = directory.parent()?.join(FILE);
+        if shared.is_file() { Some(shared) } else { None }
     }
 
     /// True if operations are known from a file beside the report. Until the file is read, it is
@@ -290,44 +291,47 @@ fn contexts_by_name<'a>(
 /// The operation of a program, from its context and the ancestors of that: the one of the framework
 /// that its user wrote in, or without a framework, the one of the outermost library call.
 fn operation_in(chain: &[DebugFrame]) -> Option<&DebugFrame> {
-    let find_layer = |layer: &&str| chain.iter().find(|frame| frame.layer == *layer);
     let is_named = |frame: &&DebugFrame| frame.operation.is_some() || !frame.name.is_empty();
-    let framework = FRAMEWORK_LAYERS.iter().filter_map(find_layer).find(is_named);
-    framework
-        .or_else(|| chain.iter().rev().filter(is_named).find(|frame| frame.layer != LOWEST_LAYER))
-        .or_else(|| chain.iter().rev().find(is_named))
+    for layer in FRAMEWORK_LAYERS {
+        if let Some(frame) = chain.iter().find(|frame| frame.layer == layer).filter(is_named) {
+            return Some(frame);
+        }
+    }
+    let call = chain.iter().rev().filter(is_named).find(|frame| frame.layer != LOWEST_LAYER);
+    call.or_else(|| chain.iter().rev().find(is_named))
 }
 
 /// The pass of an operation, as far as names show it: PopART's gradients have kinds that end with
 /// `Grad`, TensorFlow's are below `gradients`, and weight updates are named after their optimisers.
 fn pass_of(chain: &[DebugFrame]) -> TrainingPass {
-    let iter_texts = || {
-        chain.iter().flat_map(|frame| {
-            let names = [Some(&frame.name), frame.operation.as_ref(), frame.kind.as_ref()];
-            names.into_iter().flatten()
-        })
-    };
-    let contains_any =
-        |words: &[&str]| iter_texts().any(|text| words.iter().any(|word| text.contains(word)));
-    if contains_any(&["VarUpdate", "Optimizer", "optimizer", "SGD", "Adam", "Lamb"]) {
+    if contains_any(chain, &["VarUpdate", "Optimizer", "optimizer", "SGD", "Adam", "Lamb"]) {
         TrainingPass::Update
-    } else if contains_any(&["Grad", "gradients/", "/bwd", "/wu", "backward"]) {
+    } else if contains_any(chain, &["Grad", "gradients/", "/bwd", "/wu", "backward"]) {
         TrainingPass::Backward
     } else {
         TrainingPass::Forward
     }
 }
 
+/// True if a name, operation or kind of these contexts contains one of `words`.
+fn contains_any(chain: &[DebugFrame], words: &[&str]) -> bool {
+    for frame in chain {
+        let texts = [Some(&frame.name), frame.operation.as_ref(), frame.kind.as_ref()];
+        for text in texts.into_iter().flatten() {
+            if words.iter().any(|word| text.contains(word)) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
 /// A program's name without the number of its compute set: `cs3_`.
 fn plain(name: &str) -> &str {
-    let is_counted = |front: &str| {
-        let number = front.strip_prefix("cs");
-        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    match name.split_once('_') {
-        Some((front, rest)) if is_counted(front) => rest,
-        _ => name,
-    }
+    let Some((front, rest)) = name.split_once('_') else { return name };
+    let Some(number) = front.strip_prefix("cs") else { return name };
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { rest } else { name }
 }
 
 /// The prefixes of a name, each without the last part of the previous one, the longest first.

@@ -206,7 +206,6 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<RemoteListing, 
     let mut files: Vec<RemoteFile> = Vec::new();
     let mut names = Vec::new();
     let mut inside = Vec::new();
-    let address_path = || address.to_path();
     loop {
         let line = shell.line()?;
         let fields: Vec<&str> = line.splitn(3, '\t').collect();
@@ -224,7 +223,7 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<RemoteListing, 
                 let is_report = path.as_ref().is_some_and(|(_, report)| report == name);
                 if is_report {
                     let source = std::io::ErrorKind::PermissionDenied.into();
-                    return Err(ReportError::Read { source, path: address_path() });
+                    return Err(ReportError::Read { source, path: address.to_path() });
                 }
             }
             ["directory"] => {}
@@ -236,9 +235,9 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<RemoteListing, 
             }
             ["other"] => {
                 let found = "this is not a regular file".to_owned();
-                return Err(ReportError::NotAReport { found, path: address_path() });
+                return Err(ReportError::NotAReport { found, path: address.to_path() });
             }
-            ["nothing"] => return Err(ReportError::NotFound { path: address_path() }),
+            ["nothing"] => return Err(ReportError::NotFound { path: address.to_path() }),
             ["listed"] => break,
             _ => return Err(shell.not_understood(&line)),
         }
@@ -247,7 +246,7 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<RemoteListing, 
         }
     }
     let Some((path, name)) = path else {
-        return Err(no_report(&names, inside, &address_path()));
+        return Err(no_report(&names, inside, &address.to_path()));
     };
     let at = files.iter().position(|file| file.name == name);
     let Some(report) = at.map(|at| files.remove(at)) else {
@@ -386,14 +385,11 @@ impl Copying<'_> {
             done += piece.len() as u64;
         }
         expect(shell, "")?;
-        let changed = || {
-            let problem =
-                "it was written to while it was copied; open it again when it is complete";
-            self.address.failed(problem.to_owned())
-        };
         if after(shell, "now\t")?.trim() != file.stamp {
             let _ = fs::remove_file(&unfinished);
-            return Err(changed());
+            let problem =
+                "it was written to while it was copied; open it again when it is complete";
+            return Err(self.address.failed(problem.to_owned()));
         }
         let theirs = after(shell, "sum\t")?;
         if theirs.split_whitespace().next() != Some(&self.checksum(&mut part, &unfinished)?) {

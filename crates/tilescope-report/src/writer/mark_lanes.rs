@@ -52,7 +52,7 @@ impl MarkLanes {
                 columns.iter().filter_map(|value| value.to_sql().ok()).collect();
             open.marks.push(values.iter().map(stored));
         });
-        open.marks.is_full().then(|| self.complete(lane))?
+        if open.marks.is_full() { self.complete(lane) } else { None }
     }
 
     /// Completes all chunks.

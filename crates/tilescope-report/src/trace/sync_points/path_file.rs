@@ -66,7 +66,7 @@ impl PathIndexReader {
             read_sums(&mut cursor, &mut self.index)?;
             self.has_sums = true;
         }
-        cursor.is_done().then_some(())
+        if cursor.is_done() { Some(()) } else { None }
     }
 
     /// The index of a run with this number of blocks of points, if no piece is missing.
@@ -164,7 +164,7 @@ fn read_sums(cursor: &mut VarintReader<'_>, index: &mut PathIndex) -> Option<()>
         end = start;
     }
     index.groups.reverse();
-    (end == index.range.start).then_some(())
+    if end == index.range.start { Some(()) } else { None }
 }
 
 /// The states of all blocks, in pieces.
