@@ -250,9 +250,9 @@ fn misspelt_command(given: &[OsString]) -> Option<String> {
     if known || word.starts_with('-') || Path::new(word).exists() {
         return None;
     }
-    let likeness = |name: &str| strsim::normalized_damerau_levenshtein(word, name);
-    let best = COMMANDS.iter().max_by(|a, b| likeness(a.name).total_cmp(&likeness(b.name)))?;
-    if likeness(best.name) >= 0.6 {
+    let measure_likeness = |name: &str| strsim::normalized_damerau_levenshtein(word, name);
+    let best = COMMANDS.iter().max_by(|a, b| measure_likeness(a.name).total_cmp(&measure_likeness(b.name)))?;
+    if measure_likeness(best.name) >= 0.6 {
         let problem = format!("there is no command or report named {word:?}");
         return Some(format!("{problem}; did you mean tilescope {}?", best.name));
     }
@@ -279,10 +279,10 @@ fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError
     if matches.contains_id("headless") && matches.get_one::<String>("headless").is_some() {
         return simulate::headless(matches, output);
     }
-    let path = |name: &str| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
+    let get_path = |name: &str| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
     window::open(
-        path("report"),
-        path("target").or(path("compare")),
+        get_path("report"),
+        get_path("target").or(get_path("compare")),
         matches.get_one::<String>("at").map(String::as_str),
     )
 }

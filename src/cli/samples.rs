@@ -52,7 +52,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+    let get_text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let conditions = matches.get_many::<String>("where").unwrap_or_default();
     let conditions: Vec<(&str, &str)> =
         conditions.map(|of| condition(of)).collect::<Result<_, _>>()?;
@@ -63,13 +63,13 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         let report = report.path().to_owned();
         return Err(JobError::NotRecorded { problem, report }.into());
     }
-    let by = grouping(&report, text("by"))?;
+    let by = grouping(&report, get_text("by"))?;
     let mut filter = SampleFilter::new();
     for (name, value) in conditions {
         filter.push((grouping(&report, name)?, value.to_owned()));
     }
     let table = samples(&report, &by, &filter)?;
-    match text("format") {
+    match get_text("format") {
         "csv" => Ok(write!(output, "{}", table.csv())?),
         "json" => print_json(&table, output),
         _ => print(&table, output),

@@ -181,9 +181,9 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 
 /// The title of a page of the series: its directory, or its revisions; empty for several reports.
 fn name(matches: &ArgMatches) -> String {
-    let text = |name| matches.get_one::<String>(name).map_or("", String::as_str);
+    let get_text = |name| matches.get_one::<String>(name).map_or("", String::as_str);
     if matches.contains_id("git") {
-        return format!("{}: {}", text("git"), text("spec"));
+        return format!("{}: {}", get_text("git"), get_text("spec"));
     }
     let mut paths = matches.get_many::<PathBuf>("reports").into_iter().flatten();
     match (paths.next(), paths.next()) {

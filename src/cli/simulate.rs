@@ -145,7 +145,7 @@ fn figures(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<
 /// The figures of a simulated spec, with their errors.
 pub(super) fn trial_figures(spec: &Spec, simulation: &Simulation) -> TrialFigures {
     let ProgramFigures { cycles, samples, fullest_tile, ipus } = simulation.figures();
-    let rate = |kind| machine_rate(simulation.running_costs(), kind);
+    let get_rate = |kind| machine_rate(simulation.running_costs(), kind);
     let compilation = simulation.compilation();
     let length = cycles.filter(|_| simulation.forecast().records <= BANDED_TRIAL);
     let lanes = length.and_then(|_| simulation.lane_cycles());
@@ -162,8 +162,8 @@ pub(super) fn trial_figures(spec: &Spec, simulation: &Simulation) -> TrialFigure
         samples,
         fullest_tile_bytes: fullest_tile,
         ipus,
-        watts: rate(RunningCostKind::Power),
-        price_per_hour: rate(RunningCostKind::Price),
+        watts: get_rate(RunningCostKind::Power),
+        price_per_hour: get_rate(RunningCostKind::Price),
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), Cli
     if !target.machine_changes.is_empty() || !target.calibration.is_empty() {
         row(output, "machine", target.machine.clone().unwrap_or_default())?;
     }
-    let words = |memory: &MemorySummary| {
+    let describe = |memory: &MemorySummary| {
         let unsure = if memory.fit.is_uncertain() { memory.fit.words() } else { "" };
         let separator = if unsure.is_empty() { "" } else { ": " };
         format!(
@@ -66,7 +66,7 @@ pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), Cli
             binary_bytes(target.bytes_per_tile.0),
         )
     };
-    let memory = figures.memory.as_ref().map_or_else(|| "not recorded".to_owned(), words);
+    let memory = figures.memory.as_ref().map_or_else(|| "not recorded".to_owned(), describe);
     row(output, "memory", memory)?;
     if let Some(execution) = &figures.execution {
         row(output, "run", execution_line(execution))?;

@@ -150,10 +150,10 @@ impl SweepRequest {
     fn read(matches: &ArgMatches, known: &EffectiveKeys) -> Result<Self, CliError> {
         let mut keys: Vec<VariedKey> = Vec::new();
         for text in matches.get_many::<String>("vary").into_iter().flatten() {
-            let usage = |problem| UsageError::Option { option: "--vary", problem };
-            let key = VariedKey::parse(text, known).map_err(usage)?;
+            let to_error = |problem| UsageError::Option { option: "--vary", problem };
+            let key = VariedKey::parse(text, known).map_err(to_error)?;
             if keys.iter().any(|other| other.path == key.path) {
-                return Err(usage(format!("{} varies twice", key.path)).into());
+                return Err(to_error(format!("{} varies twice", key.path)).into());
             }
             keys.push(key);
         }
@@ -198,7 +198,7 @@ fn simulated(matches: &ArgMatches) -> Result<(SweepAnswer, Option<ExperimentErro
     let directory = TemporaryDirectory::new()?;
     let copy = SpecCopy::write(&spec.text, name, directory.path())?;
     let runner = TrialRunner::new(copy.file_name(), Vec::new(), search::jobs(matches))?;
-    let answer = |known: &KnownOutcomes| {
+    let make_answer = |known: &KnownOutcomes| {
         SweepAnswer::new(&searched, keys.clone(), known.points(&changes), &conditions)
     };
     let progress = ProgressReporter::new("simulating");
@@ -208,9 +208,9 @@ fn simulated(matches: &ArgMatches) -> Result<(SweepAnswer, Option<ExperimentErro
         known,
         &GridRun { copy: &copy, runner: &runner, progress: &|share| progress.at(share) },
         results,
-        |known| found.tell(|| answer(known)),
+        |known| found.tell(|| make_answer(known)),
     );
-    Ok((answer(&known), stopped))
+    Ok((make_answer(&known), stopped))
 }
 
 /// Merges the points of several files of results of one spec.

@@ -50,7 +50,7 @@ Examples:
   tilescope tune my_model.toml --fix options.host --results tune.db --json";
 
 fn arguments(command: clap::Command) -> clap::Command {
-    let list = |name: &'static str, value: &'static str, help: &'static str| {
+    let make_argument = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).action(ArgAction::Append).help(help)
     };
     command
@@ -69,9 +69,9 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .default_value(TuneObjective::Throughput.name())
                 .help("What is improved: samples per second, time of a host call, memory of the fullest tile, IPUs, or energy or cost of a sample"),
         )
-        .arg(list("where", "CONDITION", "What must be true of the result"))
-        .arg(list("free", "KEY", "A key, or a table of keys such as model, that may change although it says what is computed"))
-        .arg(list("fix", "KEY", "A key, or a table of keys, that must not change"))
+        .arg(make_argument("where", "CONDITION", "What must be true of the result"))
+        .arg(make_argument("free", "KEY", "A key, or a table of keys such as model, that may change although it says what is computed"))
+        .arg(make_argument("fix", "KEY", "A key, or a table of keys, that must not change"))
         .arg(
             Arg::new("budget")
                 .long("budget")
@@ -159,11 +159,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 /// The keys that may change, with conditions.
 fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
     let keys = EffectiveKeys::of(spec);
-    let texts = |name: &str| -> Vec<String> {
+    let get_texts = |name: &str| -> Vec<String> {
         matches.get_many::<String>(name).into_iter().flatten().cloned().collect()
     };
-    let mut free = texts("free");
-    let fixed = texts("fix");
+    let mut free = get_texts("free");
+    let fixed = get_texts("fix");
     for (option, named) in [("--free", &free), ("--fix", &fixed)] {
         let is_known = |path: &str| keys.paths().any(|key| levers::is_below(key, &[path]));
         if let Some(path) = named.iter().find(|path| !is_known(path)) {
@@ -180,7 +180,7 @@ fn space(matches: &ArgMatches, spec: &Spec) -> Result<TuneSpace, CliError> {
     }
     let paths: Vec<&str> = keys.paths().collect();
     let read = |text: &String| Condition::parse(text, &paths);
-    let conditions: Result<Vec<Condition>, String> = texts("where").iter().map(read).collect();
+    let conditions: Result<Vec<Condition>, String> = get_texts("where").iter().map(read).collect();
     let conditions =
         conditions.map_err(|problem| UsageError::Option { option: "--where", problem })?;
     Ok(TuneSpace { keys, free, fixed, objective, conditions })

@@ -43,10 +43,10 @@ pub(crate) struct ImportGraph {
 
 impl ImportGraph {
     pub(crate) fn of_files(sources: &[SourceFile]) -> Self {
-        let product = || sources.iter().filter(|source| source.product_lines() > 0);
+        let iter_product = || sources.iter().filter(|source| source.product_lines() > 0);
         let mut names = NameTable::default();
         let mut mentions = Vec::new();
-        for source in product() {
+        for source in iter_product() {
             names.modules.insert(source.module.clone());
             let mut finder = PathFinder { source, here: source.module.clone(), found: Vec::new() };
             finder.visit_file(&source.tree);
@@ -72,7 +72,7 @@ impl ImportGraph {
                 imports.push(ModuleImport { from, to, place });
             }
         }
-        Self { files: product().map(|source| source.module.clone()).collect(), imports }
+        Self { files: iter_product().map(|source| source.module.clone()).collect(), imports }
     }
 
     /// True if `room` has the four floors.

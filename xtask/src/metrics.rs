@@ -331,9 +331,9 @@ fn name_metrics(tree: &SourceTree) -> [StyleMetric; 2] {
         names.iter().map(|(_, places)| places.len()).sum()
     };
     // Structs and enums alone, for comparison with figures of November 2026.
-    let data = || definitions.iter().filter(|found| found.kind == ItemKind::StructOrEnum);
-    let data_sharing = sharing(&shared_names(data()));
-    let data_total = data().count();
+    let iter_data = || definitions.iter().filter(|found| found.kind == ItemKind::StructOrEnum);
+    let data_sharing = sharing(&shared_names(iter_data()));
+    let data_total = iter_data().count();
     let single: Vec<String> = definitions
         .iter()
         .filter(|definition| words(&definition.name) <= 1)

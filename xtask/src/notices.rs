@@ -93,11 +93,11 @@ fn linked_crates(root: &Path) -> Result<Vec<LinkedCrate>, Box<dyn Error>> {
         let package = packages.iter().find(|package| package["id"] == id);
         let package = package.ok_or("a dependency is no package")?;
         if !package["source"].is_null() {
-            let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
-            let manifest = PathBuf::from(text("manifest_path"));
+            let get_text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+            let manifest = PathBuf::from(get_text("manifest_path"));
             found.push(LinkedCrate {
-                title: format!("{} {}", text("name"), text("version")),
-                expression: text("license"),
+                title: format!("{} {}", get_text("name"), get_text("version")),
+                expression: get_text("license"),
                 directory: manifest.parent().unwrap_or(Path::new("/")).to_owned(),
             });
         }

@@ -226,7 +226,7 @@ impl<W: Write + Send> AnswerRows<W> {
         let held = std::mem::take(&mut self.held);
         self.held_bytes = 0;
         let Some(file) = &mut self.file else { return Ok(()) };
-        let failed = |error: &dyn std::fmt::Display| AnswerFileError::Write(error.to_string());
+        let to_error = |error: &dyn std::fmt::Display| AnswerFileError::Write(error.to_string());
         let mut columns = Vec::new();
         for (at, kind) in file.kinds.iter().enumerate() {
             let mut builder = ColumnBuilder::new(*kind);
@@ -235,12 +235,12 @@ impl<W: Write + Send> AnswerRows<W> {
                     AnswerFileError::Inexact { column: self.names[at].clone(), row, value }
                 })?;
             }
-            columns.push(builder.finish().map_err(|error| failed(&error))?);
+            columns.push(builder.finish().map_err(|error| to_error(&error))?);
         }
         let batch = RecordBatch::try_new(file.schema.clone(), columns);
         file.writer
-            .write(&batch.map_err(|error| failed(&error))?)
-            .map_err(|error| failed(&error))?;
+            .write(&batch.map_err(|error| to_error(&error))?)
+            .map_err(|error| to_error(&error))?;
         self.done += held.len() as u64;
         Ok(())
     }

@@ -265,12 +265,12 @@ pub(crate) fn rgb_of(name: &str) -> [[u8; 3]; 2] {
 }
 
 fn mixed(from: [u8; 3], to: [u8; 3], part: f64) -> [u8; 3] {
-    let channel = |at: usize| {
+    let mix_channel = |at: usize| {
         let a = f64::from(from[at]);
         let b = f64::from(to[at]);
         (a + (b - a) * part + 0.5) as u8
     };
-    [channel(0), channel(1), channel(2)]
+    [mix_channel(0), mix_channel(1), mix_channel(2)]
 }
 
 fn rgb(hex: u32) -> [u8; 3] {

@@ -73,16 +73,18 @@ impl HtmlTable {
         bars: impl Fn(usize) -> Vec<BarPart>,
         bar_title: &str,
     ) -> Self {
-        let column = |(at, of): (usize, &tilescope_analysis::data_table::TableColumn)| HtmlColumn {
-            title: match of.unit {
-                Some(unit) if !of.title.is_empty() => format!("{} ({unit})", shown(&of.title)),
-                _ => shown(&of.title),
-            },
-            about: of.about.to_owned(),
-            numeric: of.alignment == ColumnAlignment::Right,
-            by_size: data.rows.iter().any(|row| is_change(&row[at])),
-        };
-        let mut columns: Vec<HtmlColumn> = data.columns.iter().enumerate().map(column).collect();
+        let make_column =
+            |(at, of): (usize, &tilescope_analysis::data_table::TableColumn)| HtmlColumn {
+                title: match of.unit {
+                    Some(unit) if !of.title.is_empty() => format!("{} ({unit})", shown(&of.title)),
+                    _ => shown(&of.title),
+                },
+                about: of.about.to_owned(),
+                numeric: of.alignment == ColumnAlignment::Right,
+                by_size: data.rows.iter().any(|row| is_change(&row[at])),
+            };
+        let mut columns: Vec<HtmlColumn> =
+            data.columns.iter().enumerate().map(make_column).collect();
         let count = data.rows.len().min(MAX_ROWS);
         let has_bars = !bar_title.is_empty();
         let whole = has_bars || count <= WHOLE_ROWS;

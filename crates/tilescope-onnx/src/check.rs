@@ -120,25 +120,25 @@ pub(crate) fn order(graph: &GraphProto) -> Result<Vec<usize>, OnnxError> {
 fn writers(graph: &GraphProto) -> Result<HashMap<&str, usize>, OnnxError> {
     let mut writers: HashMap<&str, usize> = HashMap::new();
     let mut given: HashMap<&str, &str> = HashMap::new();
-    let twice = |name: &str, place: String| {
+    let refuse = |name: &str, place: String| {
         let problem = format!("the name {name:?} is given twice");
         Err(OnnxError::Graph { place, problem })
     };
     for tensor in &graph.initializers {
         if given.insert(&tensor.name, "initialiser").is_some() {
-            return twice(&tensor.name, format!("initialiser {:?}", tensor.name));
+            return refuse(&tensor.name, format!("initialiser {:?}", tensor.name));
         }
     }
     for input in &graph.inputs {
         // An initialiser may also be an input: it is its default.
         if given.insert(&input.name, "input") == Some("input") {
-            return twice(&input.name, format!("input {:?}", input.name));
+            return refuse(&input.name, format!("input {:?}", input.name));
         }
     }
     for (at, node) in graph.nodes.iter().enumerate() {
         for output in node.outputs.iter().filter(|output| !output.is_empty()) {
             if given.contains_key(&**output) || writers.insert(output, at).is_some() {
-                return twice(output, node_place(node));
+                return refuse(output, node_place(node));
             }
         }
     }

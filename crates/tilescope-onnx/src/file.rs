@@ -251,9 +251,9 @@ impl OnnxFile {
 
 fn unknown_dimension(name: &str, symbols: &[Symbol]) -> OnnxError {
     let known: Vec<String> = symbols.iter().map(|symbol| symbol.name.clone()).collect();
-    let likeness = |other: &str| strsim::normalized_damerau_levenshtein(name, other);
-    let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let nearest = nearest.filter(|nearest| likeness(nearest) >= NEAR).cloned();
+    let measure_likeness = |other: &str| strsim::normalized_damerau_levenshtein(name, other);
+    let nearest = known.iter().max_by(|a, b| measure_likeness(a).total_cmp(&measure_likeness(b)));
+    let nearest = nearest.filter(|nearest| measure_likeness(nearest) >= NEAR).cloned();
     OnnxError::UnknownDimension { name: name.to_owned(), known, nearest }
 }
 
@@ -267,17 +267,17 @@ fn graph_inputs(model: &ModelProto) -> Result<Vec<GraphInput>, OnnxError> {
 }
 
 fn graph_input(info: &ValueInfoProto) -> Result<GraphInput, OnnxError> {
-    let error = |problem: String| {
+    let to_error = |problem: String| {
         let place = format!("input {:?}", info.name);
         OnnxError::Graph { place, problem }
     };
     let Some((element, dims)) = &info.tensor else {
-        return Err(error("its type is not that of a tensor".to_owned()));
+        return Err(to_error("its type is not that of a tensor".to_owned()));
     };
     let Some(dims) = dims else {
-        return Err(error("its shape is not written: export the model with one".to_owned()));
+        return Err(to_error("its shape is not written: export the model with one".to_owned()));
     };
-    let dimension = |(axis, dim): (usize, &DimensionProto)| match dim {
+    let read_dimension = |(axis, dim): (usize, &DimensionProto)| match dim {
         DimensionProto::Symbol(name) => Ok(Dimension::Symbol(name.to_string())),
         // Some exporters write -1 for an open dimension.
         DimensionProto::Open | DimensionProto::Value(-1) => {
@@ -285,9 +285,9 @@ fn graph_input(info: &ValueInfoProto) -> Result<GraphInput, OnnxError> {
         }
         DimensionProto::Value(size) => match u64::try_from(*size) {
             Ok(size) => Ok(Dimension::Known(size)),
-            Err(_) => Err(error(format!("its dimension {axis} is {size}"))),
+            Err(_) => Err(to_error(format!("its dimension {axis} is {size}"))),
         },
     };
-    let dims = dims.iter().enumerate().map(dimension).collect::<Result<_, _>>()?;
+    let dims = dims.iter().enumerate().map(read_dimension).collect::<Result<_, _>>()?;
     Ok(GraphInput { name: info.name.to_string(), element: *element, dims })
 }

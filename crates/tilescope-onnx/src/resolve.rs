@@ -95,13 +95,13 @@ pub(crate) fn resolve(
     for at in &file.order {
         resolver.node(&graph.nodes[*at], &mut scope)?;
     }
-    let output = |info: &crate::proto::ValueInfoProto| {
+    let find_output = |info: &crate::proto::ValueInfoProto| {
         scope.find(&info.name).ok_or_else(|| OnnxError::Graph {
             place: format!("output {:?}", info.name),
             problem: "nothing computes it".to_owned(),
         })
     };
-    let outputs: Vec<ValueId> = graph.outputs.iter().map(output).collect::<Result<_, _>>()?;
+    let outputs: Vec<ValueId> = graph.outputs.iter().map(find_output).collect::<Result<_, _>>()?;
     if let Some(id) = outputs.iter().find(|id| resolver.sequences.contains_key(id)) {
         return Err(OnnxError::Graph {
             place: format!("output {:?}", resolver.values[id.index()].name),
@@ -197,9 +197,9 @@ impl<'f> Resolver<'f> {
         scope: &mut Scope<'f, '_>,
     ) -> Result<(), OnnxError> {
         for tensor in tensors {
-            let place = || format!("initialiser {:?}", tensor.name);
+            let describe = || format!("initialiser {:?}", tensor.name);
             let dims = tensor.sizes().ok_or_else(|| OnnxError::Graph {
-                place: place(),
+                place: describe(),
                 problem: format!("its shape is {:?}", tensor.dims),
             })?;
             let name = scope.value_name(&tensor.name);

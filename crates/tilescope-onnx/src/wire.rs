@@ -260,11 +260,11 @@ impl<R: Read + Seek> WireReader<R> {
     /// A text that must be valid: a name.
     pub(crate) fn text(&mut self, end: u64) -> Result<String, OnnxError> {
         let start = self.at;
-        let error = |problem: String| OnnxError::Syntax { byte: start, problem };
+        let to_error = |problem: String| OnnxError::Syntax { byte: start, problem };
         let bytes = self.text_bytes(end)?.ok_or_else(|| {
-            error(format!("a name of {} bytes; at most {MAX_TEXT_BYTES} are read", end - start))
+            to_error(format!("a name of {} bytes; at most {MAX_TEXT_BYTES} are read", end - start))
         })?;
-        String::from_utf8(bytes).map_err(|_| error("a name is not UTF-8".to_owned()))
+        String::from_utf8(bytes).map_err(|_| to_error("a name is not UTF-8".to_owned()))
     }
 
     /// Bytes whose number the caller has checked to be small.

@@ -123,12 +123,13 @@ impl VertexInstances {
         let set = ComputeSet { data: self.data.clone(), set: self.set };
         let cycles = set.cycles()?;
         let counts = self.counts()?;
-        let on = |kind: &VertexTypeId, tile: usize| {
+        let is_on = |kind: &VertexTypeId, tile: usize| {
             counts.get(kind).and_then(|counts| counts.get(tile)).is_some_and(|count| *count > 0)
         };
         let mut sum = 0u64;
-        for (tile, cycles) in cycles.iter().enumerate().filter(|(tile, _)| on(&self.kind, *tile)) {
-            if counts.keys().any(|kind| *kind != self.kind && on(kind, tile)) {
+        for (tile, cycles) in cycles.iter().enumerate().filter(|(tile, _)| is_on(&self.kind, *tile))
+        {
+            if counts.keys().any(|kind| *kind != self.kind && is_on(kind, tile)) {
                 return Err(not_recorded("cycles of one of several vertex types of a tile"));
             }
             sum = sum.saturating_add(*cycles);

@@ -168,13 +168,13 @@ pub(super) fn exchange_cycles(data: &ReportData, id: ProgramId) -> PyResult<Opti
 pub(super) fn used_variables(data: &ReportData, steps: &[u32]) -> PyResult<Vec<VariableId>> {
     let recorded = data.uses()?;
     let Some(uses) = &*recorded else { return Err(not_recorded("variables of programs")) };
-    let used = |of: &Vec<std::ops::Range<u32>>| {
+    let is_used = |of: &Vec<std::ops::Range<u32>>| {
         of.iter().any(|range| {
             let next = steps.partition_point(|step| *step < range.start);
             steps.get(next).is_some_and(|step| *step < range.end)
         })
     };
-    let found = uses.0.iter().enumerate().filter(|(_, of)| used(of));
+    let found = uses.0.iter().enumerate().filter(|(_, of)| is_used(of));
     Ok(found.map(|(index, _)| VariableId::from_index(index)).collect())
 }
 

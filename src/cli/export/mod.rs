@@ -46,7 +46,7 @@ Examples:
 
 fn arguments(command: clap::Command) -> clap::Command {
     let lists = ["list-views", "list-tables"];
-    let list = |name: &'static str, help: &'static str| {
+    let make_flag = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
     };
     command
@@ -58,8 +58,8 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_parser(clap::value_parser!(PathBuf))
                 .help("Report: a directory that contains profile.pop, or a .pop file"),
         )
-        .arg(list("list-views", "List the views"))
-        .arg(list("list-tables", "List the tables: those of views, and those of Parquet and Arrow files alone"))
+        .arg(make_flag("list-views", "List the views"))
+        .arg(make_flag("list-tables", "List the tables: those of views, and those of Parquet and Arrow files alone"))
         .arg(
             Arg::new("view")
                 .long("view")
@@ -142,8 +142,8 @@ fn file_of(matches: &ArgMatches, format: &ExportFormat) -> PathBuf {
     if let Some(named) = matches.get_one::<PathBuf>("output") {
         return named.clone();
     }
-    let text = |name: &str| matches.get_one::<String>(name);
-    let stem = match text("view").or(text("table")) {
+    let get_text = |name: &str| matches.get_one::<String>(name);
+    let stem = match get_text("view").or(get_text("table")) {
         _ if format.is_trace => "trace".to_owned(),
         Some(name) => name.replace('/', "-"),
         None => "steps".to_owned(),
@@ -152,14 +152,14 @@ fn file_of(matches: &ArgMatches, format: &ExportFormat) -> PathBuf {
 }
 
 fn csv(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let view = text("view").unwrap_or_default();
+    let get_text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let view = get_text("view").unwrap_or_default();
     if let Some(target) = matches.get_one::<PathBuf>("compare") {
         let target = (target.as_path(), compare::unit_of(matches));
-        let rows = compare::rows(&open_report(matches)?, target, view, text("table"))?;
+        let rows = compare::rows(&open_report(matches)?, target, view, get_text("table"))?;
         return output_file::write(file, rows.csv().as_bytes());
     }
-    let table = tables::named(view, text("table"))?;
+    let table = tables::named(view, get_text("table"))?;
     let rows = (table.read)(&open_report(matches)?)?;
     output_file::write(file, rows.csv().as_bytes())
 }

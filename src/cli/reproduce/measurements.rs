@@ -149,11 +149,11 @@ impl SimulatedProgram {
 
     /// The first slot, counted from 1, in which every stage runs both passes.
     pub(super) fn first_full_slot(&self) -> Option<f64> {
-        let of = |kind| self.marks.iter().filter(move |mark| mark.kind == kind);
+        let iter_marks = |kind| self.marks.iter().filter(move |mark| mark.kind == kind);
         let passes = 2 * self.compiled.placement.stages.len();
-        of(MarkKind::Slot)
+        iter_marks(MarkKind::Slot)
             .position(|slot| {
-                let inside = of(MarkKind::Stage).filter(|turn| {
+                let inside = iter_marks(MarkKind::Stage).filter(|turn| {
                     turn.steps.start >= slot.steps.start && turn.steps.end <= slot.steps.end
                 });
                 inside.count() == passes
@@ -165,7 +165,7 @@ impl SimulatedProgram {
     pub(super) fn fifo_depth(&self, ipu: IpuId) -> Option<f64> {
         let tiles = self.compiled.compilation.target.tiles_of_ipu(ipu);
         let variables = &self.compiled.compilation.variables;
-        let bytes = |name: &str| -> Option<u64> {
+        let find_bytes = |name: &str| -> Option<u64> {
             let variable = variables.iter().find(|variable| {
                 let first = variable.tiles.iter().next();
                 variable.name == name && first.is_some_and(|(run, _)| tiles.contains(run.first))
@@ -176,8 +176,8 @@ impl SimulatedProgram {
         names
             .filter_map(|name| {
                 Some(
-                    bytes(&format!("{name}/stash"))? as f64
-                        / bytes(name).filter(|b| *b > 0)? as f64,
+                    find_bytes(&format!("{name}/stash"))? as f64
+                        / find_bytes(name).filter(|b| *b > 0)? as f64,
                 )
             })
             .next()

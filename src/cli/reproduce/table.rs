@@ -66,7 +66,7 @@ fn print_conditions(
     }
     let run_width = seen.iter().map(|pair| pair.run.len()).max().unwrap_or(0);
     let program_width = seen.iter().map(|pair| pair.program.len()).max().unwrap_or(0);
-    let line = |run: &str, program: &str, cells: &[String]| {
+    let format_line = |run: &str, program: &str, cells: &[String]| {
         let mut line = format!("{run:run_width$}  {program:program_width$}");
         for (cell, width) in cells.iter().zip([23, 27, 16, 15, 12, 21]) {
             line.push_str(&format!("  {cell:width$}"));
@@ -74,10 +74,10 @@ fn print_conditions(
         line.trim_end().to_string()
     };
     let names = ["framework", "task", "micro-batch", "accumulation", "replicas", "items"];
-    writeln!(output, "\n{}", line("published / simulated", "", &names.map(str::to_string)))?;
+    writeln!(output, "\n{}", format_line("published / simulated", "", &names.map(str::to_string)))?;
     for pair in seen {
         let cells: Vec<String> = pair.conditions.iter().map(both).collect();
-        writeln!(output, "{}", line(pair.run, pair.program, &cells))?;
+        writeln!(output, "{}", format_line(pair.run, pair.program, &cells))?;
     }
     Ok(())
 }
@@ -91,19 +91,20 @@ fn print_counts(
     fitted_constants: &[String],
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let of = |kind: PublishedFigureKind| rows.iter().filter(move |row| row.kind == kind.name());
-    let predicted = |wanted: fn(&FigureVerdict<'_>) -> bool| {
-        of(PublishedFigureKind::Predicted).filter(|row| wanted(&row.verdict)).count()
+    let iter_kind =
+        |kind: PublishedFigureKind| rows.iter().filter(move |row| row.kind == kind.name());
+    let count_predicted = |wanted: fn(&FigureVerdict<'_>) -> bool| {
+        iter_kind(PublishedFigureKind::Predicted).filter(|row| wanted(&row.verdict)).count()
     };
     writeln!(
         output,
         "\nOf the predicted figures {} are met, {} are missed for known reasons, {} are missed; {} were used for fitting and prove nothing, {} are inputs, {} are of programs that are not named",
-        predicted(|v| matches!(v, FigureVerdict::Pass | FigureVerdict::PassListedAsMiss)),
-        predicted(|v| matches!(v, FigureVerdict::KnownMiss(_))),
-        predicted(|v| *v == FigureVerdict::Miss),
-        of(PublishedFigureKind::Fitted).count(),
-        of(PublishedFigureKind::Input).count(),
-        of(PublishedFigureKind::Illustrated).count(),
+        count_predicted(|v| matches!(v, FigureVerdict::Pass | FigureVerdict::PassListedAsMiss)),
+        count_predicted(|v| matches!(v, FigureVerdict::KnownMiss(_))),
+        count_predicted(|v| *v == FigureVerdict::Miss),
+        iter_kind(PublishedFigureKind::Fitted).count(),
+        iter_kind(PublishedFigureKind::Input).count(),
+        iter_kind(PublishedFigureKind::Illustrated).count(),
     )?;
     print_coverage(rows, output)?;
     let fitted = fitted_constants.join("; ");
@@ -116,14 +117,14 @@ fn print_coverage(rows: &[PublishedFigureRow<'_>], output: &mut dyn Write) -> Re
     let bands = rows.iter().filter_map(|row| Some((row.published, row.band?)));
     let held: Vec<bool> = bands.map(|(published, band)| band.holds(published)).collect();
     let left_out = PublishedResiduals::kept().held_when_left_out();
-    let count = |held: &[bool]| held.iter().filter(|held| **held).count();
+    let count_held = |held: &[bool]| held.iter().filter(|held| **held).count();
     writeln!(
         output,
         "Bands that claim nine of ten cases hold {} of {} predicted times and rates, and {} of {} \
          that were left out of what bands are made of",
-        count(&held),
+        count_held(&held),
         held.len(),
-        count(&left_out),
+        count_held(&left_out),
         left_out.len(),
     )?;
     Ok(())

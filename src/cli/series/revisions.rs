@@ -106,7 +106,7 @@ fn commits(text: &str) -> Vec<(&str, &str)> {
 
 /// The output of a Git command.
 fn git(arguments: &[&str]) -> Result<String, CliError> {
-    let failed = |problem: String| JobError::Git { command: arguments[0].to_owned(), problem };
+    let to_error = |problem: String| JobError::Git { command: arguments[0].to_owned(), problem };
     let mut child = Command::new("git")
         .args(arguments)
         .env("GIT_OPTIONAL_LOCKS", "0")
@@ -115,26 +115,26 @@ fn git(arguments: &[&str]) -> Result<String, CliError> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| failed(error.to_string()))?;
+        .map_err(|error| to_error(error.to_string()))?;
     let mut said = Vec::new();
     if let Some(stdout) = child.stdout.take() {
         stdout
             .take(MAX_BYTES + 1)
             .read_to_end(&mut said)
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| to_error(error.to_string()))?;
     }
     if said.len() as u64 > MAX_BYTES {
         let _ = child.kill();
         let _ = child.wait();
         return Err(
-            failed(format!("it says more than {MAX_BYTES} bytes, which no spec has")).into()
+            to_error(format!("it says more than {MAX_BYTES} bytes, which no spec has")).into()
         );
     }
-    let ended = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+    let ended = child.wait_with_output().map_err(|error| to_error(error.to_string()))?;
     if !ended.status.success() {
         let words = String::from_utf8_lossy(&ended.stderr);
         let first = words.lines().next().unwrap_or("it failed").to_owned();
-        return Err(failed(first.trim_start_matches("fatal: ").to_owned()).into());
+        return Err(to_error(first.trim_start_matches("fatal: ").to_owned()).into());
     }
-    Ok(String::from_utf8(said).map_err(|_| failed("it says what is no UTF-8".to_owned()))?)
+    Ok(String::from_utf8(said).map_err(|_| to_error("it says what is no UTF-8".to_owned()))?)
 }

@@ -32,17 +32,17 @@ impl TuneSummary<'_> {
     /// The gain, in a line.
     pub(super) fn headline(&self, answer: &TuneAnswer) -> String {
         let objective = self.space.objective;
-        let text = |point: &Point| {
+        let describe = |point: &Point| {
             point.figures().map_or_else(String::new, |figures| objective.text(figures))
         };
-        let best = text(&answer.best);
+        let best = describe(&answer.best);
         if !answer.base.fits() {
             let words = objective.words();
             return format!("{}, tuned: it fits in memory, with {words} {best}", self.name);
         }
         let gain = answer.gain.map_or_else(String::new, |gain| format!(", {}", change(gain)));
         let words = objective.words();
-        let base = text(&answer.base);
+        let base = describe(&answer.base);
         format!("{}, tuned: {words} {best} instead of {base}{gain}", self.name)
     }
 
@@ -60,14 +60,14 @@ impl TuneSummary<'_> {
 
     /// The gain as a share of the objective; `None` if the original spec violated the conditions.
     fn gain(&self, path: &TunePath) -> Option<f64> {
-        let score = |point: &Point| self.space.objective.score(point, &self.space.conditions);
-        score(path.best())?.gain_over(score(&path.base)?)
+        let get_score = |point: &Point| self.space.objective.score(point, &self.space.conditions);
+        get_score(path.best())?.gain_over(get_score(&path.base)?)
     }
 
     /// The command that simulates a point, into a directory for each step.
     fn simulate_command(&self, step: usize, changes: &SpecChanges) -> String {
         // Words are left unquoted, because shells would remove the quotes.
-        let plain = |(path, value): (&String, &Value)| match value {
+        let format_plain = |(path, value): (&String, &Value)| match value {
             Value::String(word)
                 if word.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '_') =>
             {
@@ -75,7 +75,7 @@ impl TuneSummary<'_> {
             }
             _ => set_arguments(&[(path.clone(), value.clone())].into()).collect(),
         };
-        let sets = self.overrides.iter().cloned().chain(changes.iter().flat_map(plain));
+        let sets = self.overrides.iter().cloned().chain(changes.iter().flat_map(format_plain));
         let sets: String = sets.map(|set| format!(" --set {}", quoted(&set))).collect();
         format!("tilescope simulate {} -o step{step}{sets}", quoted(self.name))
     }
@@ -94,19 +94,19 @@ impl TuneSummary<'_> {
             .filter(|(_, on)| *on)
             .map(|(point, _)| point)
             .collect();
-        let time = |point: &Point| point.figures().and_then(TrialFigures::seconds_per_sample);
+        let get_time = |point: &Point| point.figures().and_then(TrialFigures::seconds_per_sample);
         front.sort_by(|a, b| {
-            let order = time(a).partial_cmp(&time(b)).unwrap_or(std::cmp::Ordering::Equal);
+            let order = get_time(a).partial_cmp(&get_time(b)).unwrap_or(std::cmp::Ordering::Equal);
             order.then(a.changes.len().cmp(&b.changes.len()))
         });
-        let costs = |point: &Point| {
+        let get_costs = |point: &Point| {
             let figures = point.figures();
             figures.map(|of| (of.seconds_per_sample(), of.fullest_tile_bytes, of.ipus))
         };
         let mut alike = Vec::new();
         front.retain(|point| {
-            let is_new = !alike.contains(&costs(point));
-            alike.push(costs(point));
+            let is_new = !alike.contains(&get_costs(point));
+            alike.push(get_costs(point));
             is_new
         });
         front

@@ -61,7 +61,7 @@ fn differences(table: &ComparisonTable) -> HtmlTable {
     }
     // A change of several times the source would make all others invisible.
     let most = most.min(1.0);
-    let bar = |at: usize| {
+    let make_bar = |at: usize| {
         let share = shares.get(at).copied().flatten().unwrap_or(0.0);
         let half = (share / most).clamp(-1.0, 1.0) / 2.0;
         let (from, to) = if half < 0.0 { (0.5 + half, 0.5) } else { (0.5, 0.5 + half) };

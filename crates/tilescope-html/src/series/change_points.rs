@@ -28,8 +28,8 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     }
     let count = changes.len();
     // The largest changes come first; a change from zero is the largest of all.
-    let size = |change: &ChangePoint| change.share.map_or(f64::INFINITY, f64::abs);
-    changes.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)));
+    let get_size = |change: &ChangePoint| change.share.map_or(f64::INFINITY, f64::abs);
+    changes.sort_by(|a, b| get_size(b.1).total_cmp(&get_size(a.1)));
     let sentences: Vec<Sentence> = changes
         .iter()
         .take(MAX_SENTENCES)

@@ -71,11 +71,11 @@ fn suppressed(of: &mut NodeComposition) -> Composed {
     let mut overlap: Option<ValueId> = None;
     let mut area: Option<ValueId> = None;
     for (part, [low, high]) in [("y", [sides[0], sides[2]]), ("x", [sides[1], sides[3]])] {
-        let across = |of: &mut NodeComposition, name: &str, x: ValueId| {
+        let add_transposed = |of: &mut NodeComposition, name: &str, x: ValueId| {
             of.transpose(&format!("{part}/{name}/turn"), x, &[0, 2, 1])
         };
-        let low_across = across(of, "low", low)?;
-        let high_across = across(of, "high", high)?;
+        let low_across = add_transposed(of, "low", low)?;
+        let high_across = add_transposed(of, "high", high)?;
         let from = of.node(&format!("{part}/from"), "Max", &[low, low_across], &[])?;
         let to = of.node(&format!("{part}/to"), "Min", &[high, high_across], &[])?;
         let length = of.node(&format!("{part}/length"), "Sub", &[to, from], &[])?;

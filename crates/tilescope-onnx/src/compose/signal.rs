@@ -15,13 +15,13 @@ fn tables(
     element: ElementKind,
     [length, bins]: [u64; 2],
 ) -> Result<[ValueId; 2], OnnxError> {
-    let mut table = |part: &str| {
+    let mut add_table = |part: &str| {
         let name = format!("{}/{part}", of.identity.name);
         let source = ValueSource::Constant;
         let identity = of.identity;
         of.resolver.value(&name, element, vec![length, bins], source, || identity.place())
     };
-    Ok([table("cosines")?, table("sines")?])
+    Ok([add_table("cosines")?, add_table("sines")?])
 }
 
 /// Real and imaginary part of the transform of the last axis, along a new axis each.
@@ -113,15 +113,15 @@ fn dft(of: &mut NodeComposition) -> Composed {
 /// Frames of a signal, weighted by a window, and their transforms.
 fn stft(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
-    let number = |of: &NodeComposition, input: usize| -> Option<u64> {
+    let get_number = |of: &NodeComposition, input: usize| -> Option<u64> {
         let known = of.known_ints(of.optional(input)?)?;
         u64::try_from(*known.first()?).ok()
     };
-    let step = number(of, 1).filter(|step| *step > 0);
+    let step = get_number(of, 1).filter(|step| *step > 0);
     let step = step.ok_or_else(|| of.error("it does not say how far frames are apart"))?;
     let window = of.optional(2);
     let frame =
-        number(of, 3).or_else(|| window.and_then(|window| of.dims(window).first().copied()));
+        get_number(of, 3).or_else(|| window.and_then(|window| of.dims(window).first().copied()));
     let frame = frame.ok_or_else(|| of.error("it does not say how long a frame is"))?;
     let dims = of.dims(x);
     let length = dims.get(1).copied().unwrap_or(0);

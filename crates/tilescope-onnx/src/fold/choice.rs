@@ -102,11 +102,11 @@ fn choose(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     let yes = content(view, 1)?;
     let no = content(view, 2)?;
     let ConstantData::Bools(conditions) = &condition.data else { return None };
-    let places = |operand: &ConstantTensor| index::repeated(&operand.dims, &output.dims);
+    let find_places = |operand: &ConstantTensor| index::repeated(&operand.dims, &output.dims);
     let values = index::joined(yes.data.clone(), &no.data)?;
-    let mut positions = places(no)? + yes.len();
-    let left = places(yes)?;
-    for ((position, left), which) in positions.iter_mut().zip(&left).zip(&places(condition)?) {
+    let mut positions = find_places(no)? + yes.len();
+    let left = find_places(yes)?;
+    for ((position, left), which) in positions.iter_mut().zip(&left).zip(&find_places(condition)?) {
         if *conditions.get(*which)? {
             *position = *left;
         }

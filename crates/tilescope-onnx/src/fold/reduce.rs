@@ -51,7 +51,7 @@ fn reduce(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
             .collect::<Option<_>>()
             .map(ConstantData::Ints),
         ConstantData::Floats(values) => {
-            let of = |group: &Vec<usize>| {
+            let fold_group = |group: &Vec<usize>| {
                 let chosen = group.iter().map(|position| values[*position]);
                 match view.op {
                     "ReduceSum" => chosen.sum(),
@@ -62,7 +62,7 @@ fn reduce(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
                     _ => chosen.sum::<f64>() / group.len() as f64,
                 }
             };
-            Some(ConstantData::Floats(groups.map(of).collect()))
+            Some(ConstantData::Floats(groups.map(fold_group).collect()))
         }
         ConstantData::Bools(_) => None,
     }
@@ -73,9 +73,9 @@ fn cumulative_sum(view: &NodeView) -> Option<ConstantData> {
     let data = content(view, 0)?;
     let axis = *content(view, 1)?.ints()?.first()?;
     let axis = view.axis(axis, data.dims.len()).ok()?;
-    let flag = |name: &str| view.int_or(name, 0).ok().map(|value| value != 0);
-    let is_exclusive = flag("exclusive")?;
-    let is_reversed = flag("reverse")?;
+    let get_flag = |name: &str| view.int_or(name, 0).ok().map(|value| value != 0);
+    let is_exclusive = get_flag("exclusive")?;
+    let is_reversed = get_flag("reverse")?;
     let ConstantData::Ints(values) = &data.data else { return None };
     let mut sums = ArrayD::from_shape_vec(index::shape(&data.dims)?, values.clone()).ok()?;
     for mut lane in sums.lanes_mut(Axis(axis)) {

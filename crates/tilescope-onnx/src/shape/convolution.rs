@@ -252,14 +252,14 @@ fn roi_align(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 
 fn col2im(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let data = view.input(0)?;
-    let missing = || view.error("sizes of image and block are missing");
-    let sizes = view.known_ints(1)?.ok_or_else(missing)?;
-    let block = view.known_ints(2)?.ok_or_else(missing)?;
+    let to_error = || view.error("sizes of image and block are missing");
+    let sizes = view.known_ints(1)?.ok_or_else(to_error)?;
+    let block = view.known_ints(2)?.ok_or_else(to_error)?;
     let block = block.iter().fold(1_i64, |product, size| product.saturating_mul(*size));
     let [batch, columns, _] = data.dims.as_slice() else {
         return Err(view.error(format!("{:?} are no columns of images", data.dims)));
     };
-    let block = u64::try_from(block).ok().filter(|block| *block > 0).ok_or_else(missing)?;
+    let block = u64::try_from(block).ok().filter(|block| *block > 0).ok_or_else(to_error)?;
     let mut dims = vec![*batch, columns / block];
     for size in sizes {
         dims.push(view.size(size.into())?);

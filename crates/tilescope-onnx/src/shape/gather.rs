@@ -60,14 +60,14 @@ fn gather_nd(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let data = view.input(0)?;
     let indices = view.input(1)?;
     let batch = usize::try_from(view.int_or("batch_dims", 0)?).unwrap_or(usize::MAX);
-    let problem = || view.error(format!("indices of {:?} into {:?}", indices.dims, data.dims));
-    let (length, before) = indices.dims.split_last().ok_or_else(problem)?;
+    let to_error = || view.error(format!("indices of {:?} into {:?}", indices.dims, data.dims));
+    let (length, before) = indices.dims.split_last().ok_or_else(to_error)?;
     let length = usize::try_from(*length).unwrap_or(usize::MAX);
     let after = batch.checked_add(length).and_then(|start| data.dims.get(start..));
     if before.len() < batch {
-        return Err(problem());
+        return Err(to_error());
     }
-    let dims = [before, after.ok_or_else(problem)?].concat();
+    let dims = [before, after.ok_or_else(to_error)?].concat();
     Ok(vec![TensorType { element: data.element, dims }])
 }
 

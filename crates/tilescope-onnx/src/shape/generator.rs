@@ -69,12 +69,12 @@ fn constant_of_shape(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 pub(crate) fn shape_bounds(view: &NodeView) -> Result<std::ops::Range<usize>, OnnxError> {
     let rank = view.input(0)?.dims.len();
     let signed = i64::try_from(rank).unwrap_or(i64::MAX);
-    let bound = |index: i64| {
+    let clamp_index = |index: i64| {
         let index = if index < 0 { index.saturating_add(signed) } else { index };
         usize::try_from(index.clamp(0, signed)).unwrap_or(rank)
     };
-    let start = bound(view.int_or("start", 0)?);
-    let end = view.attributes.int("end")?.map_or(rank, bound);
+    let start = clamp_index(view.int_or("start", 0)?);
+    let end = view.attributes.int("end")?.map_or(rank, clamp_index);
     Ok(start..end.max(start))
 }
 
@@ -84,14 +84,14 @@ fn shape(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 }
 
 fn range(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let number = |at: usize| -> Result<f64, OnnxError> {
-        let missing = || view.error(format!("its input {at} is missing"));
-        let values = view.known_floats(at)?.ok_or_else(missing)?;
-        values.first().copied().ok_or_else(missing)
+    let get_number = |at: usize| -> Result<f64, OnnxError> {
+        let to_error = || view.error(format!("its input {at} is missing"));
+        let values = view.known_floats(at)?.ok_or_else(to_error)?;
+        values.first().copied().ok_or_else(to_error)
     };
-    let start = number(0)?;
-    let limit = number(1)?;
-    let step = number(2)?;
+    let start = get_number(0)?;
+    let limit = get_number(1)?;
+    let step = get_number(2)?;
     let count = ((limit - start) / step).ceil().max(0.0);
     if !count.is_finite() || count > 1e12 {
         return Err(view.error(format!("a range from {start} to {limit} in steps of {step}")));

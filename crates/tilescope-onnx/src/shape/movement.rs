@@ -174,8 +174,8 @@ pub(crate) fn split_sizes(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
     }
     // The last part is shorter if they cannot be equal (version 18).
     let part = length.div_ceil(parts);
-    let start = |at: u64| part.saturating_mul(at).min(length);
-    Ok((0..parts).map(|at| start(at + 1) - start(at)).collect())
+    let find_start = |at: u64| part.saturating_mul(at).min(length);
+    Ok((0..parts).map(|at| find_start(at + 1) - find_start(at)).collect())
 }
 
 fn expand(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
@@ -256,8 +256,8 @@ fn depth_to_space(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     if channels % (block * block) != 0 {
         return Err(view.error(format!("{channels} channels in blocks of {block} by {block}")));
     }
-    let scaled = |size: u64| size.saturating_mul(block);
-    with_dims(view, vec![batch, channels / (block * block), scaled(height), scaled(width)])
+    let scale = |size: u64| size.saturating_mul(block);
+    with_dims(view, vec![batch, channels / (block * block), scale(height), scale(width)])
 }
 
 fn space_to_depth(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {

@@ -104,12 +104,12 @@ fn grid_sample(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 }
 
 fn affine_grid(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let missing = || view.error("its size is missing");
-    let size = view.known_ints(1)?.ok_or_else(missing)?;
+    let to_error = || view.error("its size is missing");
+    let size = view.known_ints(1)?.ok_or_else(to_error)?;
     let mut dims: Vec<u64> =
         size.iter().map(|size| view.size((*size).into())).collect::<Result<_, _>>()?;
     if dims.len() < 3 {
-        return Err(missing());
+        return Err(to_error());
     }
     dims.remove(1);
     dims.push(dims.len() as u64 - 1);

@@ -48,7 +48,7 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
 fn waterfall_table(run: &RunLimits) -> HtmlTable {
     let figure = waterfall_figure(&run.all, None);
     // The table has no row of the peak.
-    let bar = |at: usize| {
+    let make_bar = |at: usize| {
         let parts = figure.marks.bars.get(at + 1).map_or(&[][..], |row| &row.parts);
         parts
             .iter()

@@ -23,9 +23,9 @@ const LANE: f64 = 24.0;
 const GAP: f64 = 3.0;
 
 pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>, ReportError> {
-    let absent = |text: &str| Ok(vec![Block::heading(HEADING), Block::note(text)]);
+    let refuse = |text: &str| Ok(vec![Block::heading(HEADING), Block::note(text)]);
     if !facts.report.has(ReportPart::Marks) {
-        return absent(
+        return refuse(
             "The report has no marks: it does not say where iterations, stages and \
                        micro-batches begin.",
         );
@@ -37,14 +37,14 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
             let Some(part) = FirstPeriods::of_run(facts.report, MAX_MARKS)? else {
                 let text =
                     "An iteration has more marks than a page shows: the desktop app has them.";
-                return absent(text);
+                return refuse(text);
             };
             let rows = MarkRows::read_part(facts.report, &ipus, part.cycles)?;
             (rows, Some(part))
         }
     };
     let Some((window, what)) = window(&rows) else {
-        return absent("The report has no marks of iterations, slots or stages.");
+        return refuse("The report has no marks of iterations, slots or stages.");
     };
     let classes: Vec<Trace> = trace.classes().collect();
     let lanes: Vec<LaneInfo> = classes
@@ -68,16 +68,16 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
     blocks.extend(more_lanes(lanes.len()));
     let repeated = rows.repeated.iter().map(|of| {
         let name = singular(of.kind);
-        let cycles = |range: CycleRange| facts.cycles_and_time(range.length());
+        let describe_cycles = |range: CycleRange| facts.cycles_and_time(range.length());
         if of.all_equal() {
-            format!("All {} {name}s take {}.", of.count, cycles(of.typical.range))
+            format!("All {} {name}s take {}.", of.count, describe_cycles(of.typical.range))
         } else {
             format!(
                 "Of {} {name}s, a typical one takes {}, the fastest {}, the slowest {}.",
                 of.count,
-                cycles(of.typical.range),
-                cycles(of.fastest.range),
-                cycles(of.slowest.range)
+                describe_cycles(of.typical.range),
+                describe_cycles(of.fastest.range),
+                describe_cycles(of.slowest.range)
             )
         }
     });
@@ -98,9 +98,9 @@ const SLOTS: u64 = 16;
 /// The cycles of a typical iteration, or of the whole if there is none. If these have too many
 /// slots to be distinguishable, the cycles around a typical slot.
 fn window(rows: &MarkRows) -> Option<(CycleRange, String)> {
-    let repeated = |kind| rows.repeated.iter().find(|of| of.kind == kind);
+    let find_repeated = |kind| rows.repeated.iter().find(|of| of.kind == kind);
     let kinds = [MarkKind::Iteration, MarkKind::Run, MarkKind::Slot];
-    let (range, what) = match repeated(MarkKind::Iteration) {
+    let (range, what) = match find_repeated(MarkKind::Iteration) {
         Some(of) => {
             let number = of.typical.number;
             (of.typical.range, format!("Iteration {number} of {}, a typical one", of.count))
@@ -115,7 +115,7 @@ fn window(rows: &MarkRows) -> Option<(CycleRange, String)> {
             (range, "The run".to_owned())
         }
     };
-    let slot = repeated(MarkKind::Slot).map(|of| of.typical);
+    let slot = find_repeated(MarkKind::Slot).map(|of| of.typical);
     let slot = slot.filter(|slot| range.length() > slot.range.length() * (3 * SLOTS));
     let Some(slot) = slot else { return Some((range, what)) };
     let around = slot.range.length() * (SLOTS / 2);
@@ -132,7 +132,7 @@ struct IterationPicture<'a> {
 
 impl IterationPicture<'_> {
     fn draw(&self, lanes: &[LaneInfo]) -> Result<String, ReportError> {
-        let shown = |id: MarkRowId| {
+        let get_shown = |id: MarkRowId| {
             let scale = self.window.length().as_f64() / PLOT;
             self.rows.shown(self.facts.report, id, self.window, scale)
         };
@@ -142,7 +142,7 @@ impl IterationPicture<'_> {
             .filter(|kind| ![MarkKind::Run, MarkKind::Iteration].contains(kind));
         let mut common = Vec::new();
         for kind in narrow {
-            let blocks = shown(MarkRowId::Common(kind))?;
+            let blocks = get_shown(MarkRowId::Common(kind))?;
             if !blocks.is_empty() {
                 common.push((kind, blocks));
             }
@@ -163,7 +163,7 @@ impl IterationPicture<'_> {
             let y = top + (LANE + GAP) * at as f64;
             svg.rect(PxRect { x: NAMES, y, width: PLOT, height: LANE }, "lane");
             let id = MarkRowId::Ipu(place(lane));
-            shown(id)?.iter().for_each(|block| self.mark(&mut svg, id, block, (y, LANE)));
+            get_shown(id)?.iter().for_each(|block| self.mark(&mut svg, id, block, (y, LANE)));
             name_row(&mut svg, &lane_name(self.facts, lane), y, LANE);
         }
         cycle_axis(&mut svg, self.window, (bottom, bottom + 4.0));

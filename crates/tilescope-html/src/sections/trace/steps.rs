@@ -115,13 +115,13 @@ impl StepPicture<'_> {
     fn draw(&self) -> Result<(String, Vec<LegendEntry>, usize), ReportError> {
         let own = self.items(&self.found.lane, TraceLaneStyle::Flame)?;
         let classes: Vec<Trace> = self.trace.classes().collect();
-        let same = |lane: &LaneInfo| {
+        let is_same = |lane: &LaneInfo| {
             (place(lane), lane.sub_lane) == (place(&self.found.lane), self.found.lane.sub_lane)
         };
         let others: Vec<LaneInfo> = classes
             .iter()
             .flat_map(|trace| trace.lanes())
-            .filter(|lane| !same(lane))
+            .filter(|lane| !is_same(lane))
             .copied()
             .collect();
         let lanes = others.len();

@@ -102,8 +102,10 @@ fn picture(
     let mut svg = Svg::new(WIDTH, bottom + AXIS);
     if let Some(path) = &path {
         let row = PxRect { x: NAMES, y: 0.0, width: PLOT, height: PATH_HEIGHT };
-        let at = |part: usize| window.start + window.length().share(part as u64, columns as u64);
-        let ranges = (0..columns).map(|part| CycleRange::new(at(part), at(part + 1)));
+        let find_cycle =
+            |part: usize| window.start + window.length().share(part as u64, columns as u64);
+        let ranges =
+            (0..columns).map(|part| CycleRange::new(find_cycle(part), find_cycle(part + 1)));
         let totals = ranges.map(|range| Ok((range, path.totals_in(range)?.cycles)));
         let totals: Vec<_> = totals.collect::<Result<_, ReportError>>()?;
         draw_columns(&mut svg, row, column, totals.into_iter());
