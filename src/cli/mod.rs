@@ -251,7 +251,9 @@ fn misspelt_command(given: &[OsString]) -> Option<String> {
         return None;
     }
     let measure_likeness = |name: &str| strsim::normalized_damerau_levenshtein(word, name);
-    let best = COMMANDS.iter().max_by(|a, b| measure_likeness(a.name).total_cmp(&measure_likeness(b.name)))?;
+    let best = COMMANDS
+        .iter()
+        .max_by(|a, b| measure_likeness(a.name).total_cmp(&measure_likeness(b.name)))?;
     if measure_likeness(best.name) >= 0.6 {
         let problem = format!("there is no command or report named {word:?}");
         return Some(format!("{problem}; did you mean tilescope {}?", best.name));

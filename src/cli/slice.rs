@@ -62,9 +62,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 
 /// Refuses to replace the report that the slice is cut from.
 fn keep_original(report: &Path, directory: &Path) -> Result<(), CliError> {
-    let whole = |path: &Path| path.canonicalize().ok();
-    let target = whole(&directory.join(tilescope_report::REPORT_FILE));
-    if target.is_some() && target == whole(report) {
+    let target = directory.join(tilescope_report::REPORT_FILE).canonicalize().ok();
+    if target.is_some() && target == report.canonicalize().ok() {
         let is = "is the report that is to be sliced; choose another directory";
         return Err(UsageError::WrongFile { file: directory.to_owned(), is }.into());
     }

@@ -29,7 +29,7 @@ const PHRASES: [&str; 8] = [
 
 /// Words that make a closure's name a verb, alone or followed by others: `add`, `is_open`. Names of
 /// conversions and iterators follow those of methods: `to_error`, `iter_lanes`.
-const VERBS: [&str; 90] = [
+const VERBS: [&str; 93] = [
     "add",
     "advance",
     "append",
@@ -39,6 +39,7 @@ const VERBS: [&str; 90] = [
     "build",
     "can",
     "choose",
+    "clamp",
     "clear",
     "collect",
     "compare",
@@ -62,6 +63,7 @@ const VERBS: [&str; 90] = [
     "find",
     "fits",
     "flush",
+    "fold",
     "follow",
     "format",
     "get",
@@ -82,6 +84,7 @@ const VERBS: [&str; 90] = [
     "measure",
     "merge",
     "mirror",
+    "mix",
     "must",
     "needs",
     "normalize",

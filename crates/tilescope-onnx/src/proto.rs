@@ -221,8 +221,9 @@ impl<R: Read + Seek> ProtoReader<R> {
             Ok(true)
         })?;
         if let (Some(key), Some(text)) = (key, text) {
-            let readable = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-            let property = (readable(key), readable(text));
+            let key = String::from_utf8_lossy(&key).into_owned();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let property = (key, text);
             self.wire.keep(property.0.len() + property.1.len())?;
             self.push(properties, property)?;
         }
@@ -265,14 +266,13 @@ impl<R: Read + Seek> ProtoReader<R> {
     }
 
     fn node(&mut self, end: u64) -> Result<NodeProto, OnnxError> {
-        let empty = || Arc::clone(&self.empty);
         let mut node = NodeProto {
             inputs: Vec::new(),
             outputs: Vec::new(),
-            name: empty(),
-            op: empty(),
-            domain: empty(),
-            overload: empty(),
+            name: Arc::clone(&self.empty),
+            op: Arc::clone(&self.empty),
+            domain: Arc::clone(&self.empty),
+            overload: Arc::clone(&self.empty),
             attributes: Vec::new(),
             metadata: Arc::clone(&self.no_properties),
         };
@@ -398,11 +398,10 @@ impl<R: Read + Seek> ProtoReader<R> {
     }
 
     fn function(&mut self, end: u64) -> Result<FunctionProto, OnnxError> {
-        let empty = || Arc::clone(&self.empty);
         let mut function = FunctionProto {
-            name: empty(),
-            domain: empty(),
-            overload: empty(),
+            name: Arc::clone(&self.empty),
+            domain: Arc::clone(&self.empty),
+            overload: Arc::clone(&self.empty),
             inputs: Vec::new(),
             outputs: Vec::new(),
             defaults: Vec::new(),

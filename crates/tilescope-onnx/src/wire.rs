@@ -227,11 +227,13 @@ impl<R: Read + Seek> WireReader<R> {
             2 => {
                 let length = self.varint()?;
                 let until = self.at.checked_add(length).filter(|until| *until <= end);
-                let problem = || {
+                let Some(until) = until else {
                     let left = end.saturating_sub(self.at);
-                    format!("a field of {length} bytes, of which only {left} are there")
+                    let problem =
+                        format!("a field of {length} bytes, of which only {left} are there");
+                    return Err(self.error(problem));
                 };
-                FieldValue::Until(until.ok_or_else(|| self.error(problem()))?)
+                FieldValue::Until(until)
             }
             5 => FieldValue::Fixed32(self.fixed32()?),
             other => {

@@ -146,8 +146,12 @@ impl TileMemory {
     fn vertices(&self) -> PyResult<List> {
         let data = self.data.clone();
         let on_tiles = self.data.vertex_tiles()?;
-        let here = |on: &&Vec<bool>| on.get(self.tile.index()) == Some(&true);
-        let found = on_tiles.0.iter().filter(|(_, on)| here(on)).map(|(id, _)| *id).collect();
+        let found = on_tiles
+            .0
+            .iter()
+            .filter(|(_, on)| on.get(self.tile.index()) == Some(&true))
+            .map(|(id, _)| *id)
+            .collect();
         Ok(List::of_ids(found, move |py, id| object(py, TileVertex { data: data.clone(), id })))
     }
 }

@@ -194,10 +194,9 @@ fn multi_head(of: &mut NodeComposition) -> Composed {
     let mut key = key;
     let mut value = value;
     if let Some(bias) = of.optional(3) {
-        let last = |of: &NodeComposition, id| of.dims(id).last().copied().unwrap_or(0);
         // Keys and values of a cross attention come from an earlier call, and include their biases.
         let width = of.dims(bias)[0];
-        let columns = last(of, query);
+        let columns = of.dims(query).last().copied().unwrap_or(0);
         let widths = [columns, columns, width.saturating_sub(2 * columns)];
         let parts = of.split("biases", bias, 0, &widths)?;
         query = of.plus("bias/query", query, Some(parts[0]))?;

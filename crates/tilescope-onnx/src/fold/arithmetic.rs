@@ -89,9 +89,8 @@ fn cast(data: &ConstantData, output: &TensorType) -> Option<ConstantData> {
 
 /// An operator of any number of operands, applied pairwise.
 fn fold_operands(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
-    let positions = |operand: &ConstantTensor| index::repeated(&operand.dims, &output.dims);
     let first = content(view, 0)?;
-    let data = index::take(&first.data, &positions(first)?)?;
+    let data = index::take(&first.data, &index::repeated(&first.dims, &output.dims)?)?;
     let mut result = ConstantTensor { dims: output.dims.clone(), data };
     for at in 1..view.inputs.len() {
         result.data = binary(view, &output.dims, &result, content(view, at)?)?;

@@ -71,17 +71,16 @@ impl<'f> Resolver<'f> {
             .iter()
             .map(|(name, value)| Attribute { name: (*name).to_owned(), value: value.clone() });
         let attributes = Attributes::new(&identity.name, list.collect());
-        let name = |at: usize| match at {
-            0 => identity.name.clone(),
-            at => format!("{}_{at}", identity.name),
-        };
+        let mut names = vec![Some(identity.name.clone())];
+        names.extend((1..outputs).map(|at| Some(format!("{}_{at}", identity.name))));
+        names.truncate(outputs);
         let draft = NodeDraft {
             op,
             domain: "",
             opset: COMPOSED_OPSET,
             attributes,
             metadata: &parts.metadata,
-            outputs: (0..outputs).map(|at| Some(name(at))).collect(),
+            outputs: names,
             source: Some(Arc::clone(&parts.source)),
             identity,
         };

@@ -28,29 +28,32 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
     })
 }
 
+fn one_output(element: ElementKind, dims: Vec<u64>) -> Result<Vec<TensorType>, OnnxError> {
+    Ok(vec![TensorType { element, dims }])
+}
+
 fn constant(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let typed = |element, dims| Ok(vec![TensorType { element, dims }]);
     let attributes = view.attributes;
     if let Some(AttributeValue::Tensor { element, dims, .. }) = attributes.get("value") {
-        return typed(*element, dims.clone());
+        return one_output(*element, dims.clone());
     }
     if attributes.float("value_float")?.is_some() {
-        return typed(ElementKind::Float32, Vec::new());
+        return one_output(ElementKind::Float32, Vec::new());
     }
     if attributes.int("value_int")?.is_some() {
-        return typed(ElementKind::Int64, Vec::new());
+        return one_output(ElementKind::Int64, Vec::new());
     }
     if let Some(values) = attributes.floats("value_floats")? {
-        return typed(ElementKind::Float32, vec![values.len() as u64]);
+        return one_output(ElementKind::Float32, vec![values.len() as u64]);
     }
     if let Some(values) = attributes.ints("value_ints")? {
-        return typed(ElementKind::Int64, vec![values.len() as u64]);
+        return one_output(ElementKind::Int64, vec![values.len() as u64]);
     }
     if attributes.text("value_string")?.is_some() {
-        return typed(ElementKind::Text, Vec::new());
+        return one_output(ElementKind::Text, Vec::new());
     }
     if let Some(values) = attributes.texts("value_strings")? {
-        return typed(ElementKind::Text, vec![values.len() as u64]);
+        return one_output(ElementKind::Text, vec![values.len() as u64]);
     }
     Err(view.error("it has no value that can be read"))
 }

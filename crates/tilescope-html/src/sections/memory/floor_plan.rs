@@ -43,11 +43,10 @@ pub(super) fn blocks(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         "Bytes that each tile needs, gaps included, {place}. The strongest colour is {}.",
         binary_bytes(full)
     );
-    let share = |part: u64| binary_bytes(full / 4 * part);
     let mut legend: Vec<LegendEntry> = ["heat-0", "heat-1", "heat-2", "heat-3", "heat-4"]
         .into_iter()
         .zip([0, 1, 2, 3, 4])
-        .map(|(colour, part)| LegendEntry::new(colour, share(part)))
+        .map(|(colour, part)| LegendEntry::new(colour, binary_bytes(full / 4 * part)))
         .collect();
     if capacity > 0 && most > capacity {
         legend.push(LegendEntry::new("error", "more than a tile has"));
