@@ -42,7 +42,8 @@ pub(crate) fn compare(
         let per = per.unwrap_or_default();
         return Err(unknown_name(format!("figures are not told per {per:?}; known: {known}")));
     };
-    let (source, target) = (source.report.clone(), target.report.clone());
+    let source = source.report.clone();
+    let target = target.report.clone();
     let alignment = detached(py, || ReportAlignment::without_links(&source, &target));
     Ok(Comparison { alignment: alignment.map_err(report_error)?, source, target, unit })
 }
@@ -96,11 +97,13 @@ impl Comparison {
         let gates: Result<Vec<Gate>, GateSyntaxError> =
             gates.iter().map(|gate| gate.parse()).collect();
         let gates = gates.map_err(|error| unknown_name(error.to_string()))?;
-        let check = || {
-            let per = self.sides().normalization()?;
-            violations(&gates, &self.source, &self.target, &per)
-        };
-        text(&detached(py, check).map_err(report_error)?)
+        text(
+            &detached(py, || {
+                let per = self.sides().normalization()?;
+                violations(&gates, &self.source, &self.target, &per)
+            })
+            .map_err(report_error)?,
+        )
     }
 
     /// The overview of changes, as Markdown.

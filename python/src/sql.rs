@@ -62,14 +62,17 @@ pub(crate) fn ask(
     parameters: Vec<(Option<String>, Option<SqlParameter>)>,
     seconds: f64,
 ) -> PyResult<SqlColumns> {
-    let value = |value: Option<SqlParameter>| match value {
-        None => SqlValue::Null,
-        Some(SqlParameter::Integer(value)) => SqlValue::Integer(value),
-        Some(SqlParameter::Real(value)) => SqlValue::Real(value),
-        Some(SqlParameter::Text(text)) => SqlValue::Text(text),
-        Some(SqlParameter::Blob(bytes)) => SqlValue::Blob(bytes),
-    };
-    let parameters = parameters.into_iter().map(|(name, of)| (name, value(of))).collect();
+    let parameters = parameters.into_iter().map(|(name, parameter)| {
+        let value = match parameter {
+            None => SqlValue::Null,
+            Some(SqlParameter::Integer(value)) => SqlValue::Integer(value),
+            Some(SqlParameter::Real(value)) => SqlValue::Real(value),
+            Some(SqlParameter::Text(text)) => SqlValue::Text(text),
+            Some(SqlParameter::Blob(bytes)) => SqlValue::Blob(bytes),
+        };
+        (name, value)
+    });
+    let parameters = parameters.collect();
     let time_limit = Duration::try_from_secs_f64(seconds)
         .map_err(|_| unknown_name(format!("{seconds} is no time limit in seconds")))?;
     let question = SqlQuestion { parameters, time_limit, ..SqlQuestion::new(sql) };

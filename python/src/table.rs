@@ -145,35 +145,38 @@ pub(crate) fn table_of_columns(columns: Vec<(String, Vec<Bound<'_, PyAny>>)>) ->
 
 /// Booleans, integers, floats or bytes if all values are; otherwise texts.
 fn array(values: &[Bound<'_, PyAny>]) -> PyResult<ArrayRef> {
-    let all = |is: fn(&Bound<'_, PyAny>) -> bool| values.iter().all(|of| of.is_none() || is(of));
+    let are_all =
+        |is: fn(&Bound<'_, PyAny>) -> bool| values.iter().all(|of| of.is_none() || is(of));
     if values.iter().all(|of| of.is_none()) {
         return Ok(Arc::new(StringArray::new_null(values.len())));
     }
     // A bool is also an int in Python, so it is checked first.
-    if all(|of| of.is_instance_of::<PyBool>()) {
+    if are_all(|of| of.is_instance_of::<PyBool>()) {
         let flags: Vec<Option<bool>> =
             values.iter().map(|of| of.extract()).collect::<PyResult<_>>()?;
         return Ok(Arc::new(BooleanArray::from(flags)));
     }
-    if all(|of| of.is_instance_of::<PyInt>()) {
+    if are_all(|of| of.is_instance_of::<PyInt>()) {
         let whole: Result<Vec<Option<i64>>, _> = values.iter().map(|of| of.extract()).collect();
         if let Ok(whole) = whole {
             return Ok(Arc::new(Int64Array::from(whole)));
         }
     }
-    if all(|of| of.is_instance_of::<PyInt>() || of.is_instance_of::<PyFloat>()) {
+    if are_all(|of| of.is_instance_of::<PyInt>() || of.is_instance_of::<PyFloat>()) {
         let real: Vec<Option<f64>> =
             values.iter().map(|of| of.extract()).collect::<PyResult<_>>()?;
         return Ok(Arc::new(Float64Array::from(real)));
     }
-    if all(|of| of.is_instance_of::<PyBytes>()) {
+    if are_all(|of| of.is_instance_of::<PyBytes>()) {
         let bytes: Vec<Option<Vec<u8>>> =
             values.iter().map(|of| of.extract()).collect::<PyResult<_>>()?;
         return Ok(Arc::new(BinaryArray::from_iter(bytes)));
     }
-    let text = |of: &Bound<'_, PyAny>| -> PyResult<Option<String>> {
-        if of.is_none() { Ok(None) } else { Ok(Some(of.str()?.to_string())) }
-    };
-    let texts: Vec<Option<String>> = values.iter().map(text).collect::<PyResult<_>>()?;
+    let texts: Vec<Option<String>> = values
+        .iter()
+        .map(|of| -> PyResult<Option<String>> {
+            if of.is_none() { Ok(None) } else { Ok(Some(of.str()?.to_string())) }
+        })
+        .collect::<PyResult<_>>()?;
     Ok(Arc::new(StringArray::from_iter(texts)))
 }

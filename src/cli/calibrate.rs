@@ -157,7 +157,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let fitted = fitted(&simulations, chosen, (base, &aligned))?;
     let file = CalibrationFile::new(&measured, &fitted);
     let path = path_of(matches, "output");
-    let written = file.is_worth_it().then_some(path);
+    let written = if file.is_worth_it() { Some(path) } else { None };
     if let Some(path) = written {
         output_file::write(path, file.text().as_bytes())?;
     }
@@ -198,7 +198,7 @@ impl SpecChange {
             return Some(Self::Spec(name.clone()));
         }
         let keys = overrides(matches);
-        (!keys.is_empty()).then_some(Self::Keys(keys))
+        if keys.is_empty() { None } else { Some(Self::Keys(keys)) }
     }
 }
 
@@ -274,7 +274,8 @@ fn fitted(
     }
     let start = constants.clone();
     let first = fit(&aligned.programs, &constants);
-    let (mut result, mut simulated) = (first.clone(), first.before);
+    let mut result = first.clone();
+    let mut simulated = first.before;
     let mut programs = aligned.programs.clone();
     for round in 0..ROUNDS {
         let next = if round == 0 { first.clone() } else { fit(&programs, &constants) };
@@ -303,8 +304,12 @@ fn fitted(
 
 /// The keys of the constants that a fit could determine.
 fn fitted_keys(result: &FitResult) -> Vec<&str> {
-    let fitted = |of: &&ConstantFit| matches!(of.state, ConstantState::Fitted { .. });
-    result.constants.iter().filter(fitted).map(|of| of.constant.key.as_str()).collect()
+    result
+        .constants
+        .iter()
+        .filter(|of| matches!(of.state, ConstantState::Fitted { .. }))
+        .map(|of| of.constant.key.as_str())
+        .collect()
 }
 
 /// The changes of the spec from a fit.

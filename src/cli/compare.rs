@@ -45,14 +45,14 @@ Examples:
   tilescope compare baseline out --fail-over 2 --per update";
 
 fn arguments(command: clap::Command) -> clap::Command {
-    let report = |name: &'static str, value: &'static str, help: &'static str| {
+    let make_argument = |name: &'static str, value: &'static str, help: &'static str| {
         let path = clap::value_parser!(PathBuf);
         Arg::new(name).value_name(value).required(true).value_parser(path).help(help)
     };
     command
         .about("Compare two reports: source, target and difference")
-        .arg(report("source", "SOURCE", "Baseline: a report, or a spec, which is simulated"))
-        .arg(report(
+        .arg(make_argument("source", "SOURCE", "Baseline: a report, or a spec, which is simulated"))
+        .arg(make_argument(
             "target",
             "TARGET",
             "What to compare with it: a report, or a spec, which is simulated",
@@ -119,8 +119,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         )?;
     }
     let directory = TemporaryDirectory::new()?;
-    let open = |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));
-    let (source, target) = (open("source")?, open("target")?);
+    let open_side =
+        |side| open_or_simulate(path_of(matches, side), &[], &directory.path().join(side));
+    let source = open_side("source")?;
+    let target = open_side("target")?;
     let alignment = ReportAlignment::without_links(&source, &target)?;
     let numbers = NumberFormat::default();
     let unit = unit_of(matches);
@@ -151,10 +153,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         // A job that passes its gates prints just that. The explanation of a difference is for one
         // that does not, and for explicit requests.
         let is_asked = json || matches.value_source("view") == Some(ValueSource::CommandLine);
-        let page = match gates.are_passed() && !is_asked {
-            true => outcome(&sides)?,
-            false => overview(&sides)?,
-        };
+        let page =
+            if gates.are_passed() && !is_asked { outcome(&sides)? } else { overview(&sides)? };
         views.insert("verdict".to_owned(), page.verdict.clone().into());
         views.insert("distinction".to_owned(), json_value(&page.distinction)?);
         if !json {

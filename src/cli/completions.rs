@@ -92,9 +92,10 @@ impl EnvCompleter for AdaptedShell {
 /// A word quoted for PowerShell.
 fn in_powershell(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "_-./\\:=+~%".contains(letter);
-    match word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "''")),
+    if word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "''"))
     }
 }
 

@@ -34,6 +34,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let (file, directory) = (path_of(matches, "file"), path_of(matches, "output"));
+    let file = path_of(matches, "file");
+    let directory = path_of(matches, "output");
     Ok(writeln!(output, "{}", convert_profile(file, directory)?.display())?)
 }

@@ -33,12 +33,11 @@ pub(super) struct ExportedFile {
 impl ExportedFile {
     pub(super) fn create(path: &Path) -> Result<Self, CliError> {
         let file = BufWriter::with_capacity(BUFFER, AtomicFile::create_growing(path)?);
-        let content = match path.extension().is_some_and(|ending| ending == "gz") {
-            true => {
-                let encoder = GzEncoder::new(file, Compression::fast());
-                Content::Compressed(Box::new(BufWriter::with_capacity(BUFFER, encoder)))
-            }
-            false => Content::Plain(file),
+        let content = if path.extension().is_some_and(|ending| ending == "gz") {
+            let encoder = GzEncoder::new(file, Compression::fast());
+            Content::Compressed(Box::new(BufWriter::with_capacity(BUFFER, encoder)))
+        } else {
+            Content::Plain(file)
         };
         Ok(Self { content, path: path.to_owned(), failed: None })
     }
@@ -54,15 +53,15 @@ impl ExportedFile {
     /// Gives the file its name.
     pub(super) fn finish(self) -> Result<(), CliError> {
         let Self { content, path, .. } = self;
-        let failed = |source| AtomicFileError::Write { path: path.clone(), source };
+        let to_error = |source| AtomicFileError::Write { path: path.clone(), source };
         let file = match content {
             Content::Plain(file) => file,
             Content::Compressed(encoder) => {
-                let encoder = encoder.into_inner().map_err(|error| failed(error.into_error()))?;
-                encoder.finish().map_err(failed)?
+                let encoder = encoder.into_inner().map_err(|error| to_error(error.into_error()))?;
+                encoder.finish().map_err(to_error)?
             }
         };
-        let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
+        let file = file.into_inner().map_err(|error| to_error(error.into_error()))?;
         check_open_reports()?;
         file.commit()?;
         Ok(())

@@ -112,9 +112,12 @@ fn print(found: &SearchResults, limit: usize, output: &mut dyn Write) -> Result<
         writeln!(output, "\n{list:10} {count:>12} {cycles:>16} {size:>10}  {kind:20} {name}")?;
     }
     for hit in found.hits.iter().take(limit) {
-        let (list, count) = (hit.thing.source().name(), grouped(hit.count));
-        let (cycles, size) = (number(hit.cycles.map(|cycles| cycles.0)), bytes(hit.bytes));
-        let (kind, name) = (&hit.kind, &hit.name);
+        let list = hit.thing.source().name();
+        let count = grouped(hit.count);
+        let cycles = number(hit.cycles.map(|cycles| cycles.0));
+        let size = bytes(hit.bytes);
+        let kind = &hit.kind;
+        let name = &hit.name;
         writeln!(output, "{list:10} {count:>12} {cycles:>16} {size:>10}  {kind:20} {name}")?;
     }
     let rest = found.hits.len().saturating_sub(limit);

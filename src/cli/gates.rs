@@ -90,9 +90,10 @@ impl CheckedGates {
         (source, target): (&Report, &Report),
         normalization: &WorkNormalization,
     ) -> Result<Self, CliError> {
-        let violations = match gates.is_empty() {
-            true => Vec::new(),
-            false => violations(&gates, source, target, normalization)?,
+        let violations = if gates.is_empty() {
+            Vec::new()
+        } else {
+            violations(&gates, source, target, normalization)?
         };
         Ok(Self { gates, violations })
     }
@@ -145,7 +146,8 @@ impl CheckedGates {
     }
 
     fn junit(&self) -> String {
-        let (tests, failures) = (self.gates.len(), self.violations.len());
+        let tests = self.gates.len();
+        let failures = self.violations.len();
         let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\"");
         let _ = writeln!(text, "<testsuites name=\"tilescope\" {counts}>");
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn xml_has_no_marks_of_its_own_in_attributes() {
+    fn attributes_are_escaped_in_xml() {
         assert_eq!(xml("a < \"b\" & c\u{1}\n"), "a &lt; &quot;b&quot; &amp; c  ");
     }
 }

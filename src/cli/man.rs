@@ -109,12 +109,15 @@ const EXIT_STATUS: &str = "0 success, 1 the command failed, 2 usage error, 3 a g
 
 /// A line for each command.
 fn commands() -> String {
-    let line = |command: &super::command::CliCommand| {
-        let about = (command.arguments)(clap::Command::new(command.name));
-        let about = about.get_about().map(ToString::to_string).unwrap_or_default();
-        format!("  {:12} {about}", command.name)
-    };
-    COMMANDS.iter().map(line).collect::<Vec<_>>().join("\n")
+    COMMANDS
+        .iter()
+        .map(|command| {
+            let about = (command.arguments)(clap::Command::new(command.name));
+            let about = about.get_about().map(ToString::to_string).unwrap_or_default();
+            format!("  {:12} {about}", command.name)
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// A section: indented lines stay unchanged, others are filled.

@@ -57,16 +57,16 @@ fn serve(
     input: &mut dyn BufRead,
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let failed = |error| JobError::Read { what: "cannot read messages", error };
+    let to_error = |error| JobError::Read { what: "cannot read messages", error };
     loop {
         let mut line = Vec::new();
-        let length = input.take(MAX_MESSAGE).read_until(b'\n', &mut line).map_err(failed)?;
+        let length = input.take(MAX_MESSAGE).read_until(b'\n', &mut line).map_err(to_error)?;
         if length == 0 {
             return Ok(());
         }
         let is_cut = length as u64 == MAX_MESSAGE && line.last() != Some(&b'\n');
         let reply = if is_cut {
-            input.skip_until(b'\n').map_err(failed)?;
+            input.skip_until(b'\n').map_err(to_error)?;
             Some(messages::too_long(MAX_MESSAGE))
         } else if line.trim_ascii().is_empty() {
             None

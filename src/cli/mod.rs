@@ -157,11 +157,10 @@ pub(crate) fn arguments() -> clap::Command {
 
 /// A command that accepts reports on other machines, with the option for the program to run there.
 fn with_remote_program(command: clap::Command) -> clap::Command {
-    let names_report = |argument: &Arg| {
+    if !command.get_arguments().any(|argument| {
         let names = argument.get_value_names().unwrap_or_default();
         names.iter().any(|name| name.contains("REPORT"))
-    };
-    if !command.get_arguments().any(names_report) {
+    }) {
         return command;
     }
     command.arg(
@@ -252,18 +251,25 @@ fn misspelt_command(given: &[OsString]) -> Option<String> {
     if known || word.starts_with('-') || Path::new(word).exists() {
         return None;
     }
-    let likeness = |name: &str| strsim::normalized_damerau_levenshtein(word, name);
-    let best = COMMANDS.iter().max_by(|a, b| likeness(a.name).total_cmp(&likeness(b.name)))?;
-    if likeness(best.name) >= 0.6 {
+    let measure_likeness = |name: &str| strsim::normalized_damerau_levenshtein(word, name);
+    let best = COMMANDS
+        .iter()
+        .max_by(|a, b| measure_likeness(a.name).total_cmp(&measure_likeness(b.name)))?;
+    if measure_likeness(best.name) >= 0.6 {
         let problem = format!("there is no command or report named {word:?}");
         return Some(format!("{problem}; did you mean tilescope {}?", best.name));
     }
     // Reports are paths; a word followed by more than a second one is meant as a command.
     let is_word = word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
-    (is_word && given.len() > 2).then(|| {
+    if is_word && given.len() > 2 {
         let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
-        format!("there is no command or report named {word:?}; commands: {}", names.join(", "))
-    })
+        Some(format!(
+            "there is no command or report named {word:?}; commands: {}",
+            names.join(", ")
+        ))
+    } else {
+        None
+    }
 }
 
 fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
@@ -276,10 +282,10 @@ fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError
     if matches.contains_id("headless") && matches.get_one::<String>("headless").is_some() {
         return simulate::headless(matches, output);
     }
-    let path = |name: &str| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
+    let get_path = |name: &str| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
     window::open(
-        path("report"),
-        path("target").or(path("compare")),
+        get_path("report"),
+        get_path("target").or(get_path("compare")),
         matches.get_one::<String>("at").map(String::as_str),
     )
 }

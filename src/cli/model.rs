@@ -88,9 +88,9 @@ fn constant_json(constant: &CostConstant) -> Value {
 fn table(output: &mut dyn Write) -> Result<(), CliError> {
     let width = cost_constants::all().map(|constant| constant.name.len()).max().unwrap_or(0);
     for kind in ConstantKind::ALL {
-        let constants = || cost_constants::all().filter(move |constant| constant.kind == kind);
-        writeln!(output, "{} ({})", kind.name(), constants().count())?;
-        for constant in constants() {
+        let iter_constants = || cost_constants::all().filter(move |constant| constant.kind == kind);
+        writeln!(output, "{} ({})", kind.name(), iter_constants().count())?;
+        for constant in iter_constants() {
             let value = format!("{} {}", constant.value_text(), constant.unit.name());
             writeln!(output, "  {:width$}  {value:22}  {}", constant.name, constant.meaning)?;
             let CostConstant { source, serves, .. } = constant;

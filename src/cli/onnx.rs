@@ -75,8 +75,9 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let path = path_of(matches, "file");
-    let failed = |error: OnnxError| JobError::InFile { file: path.to_owned(), error: error.into() };
-    let file = OnnxFile::open(path).map_err(failed)?;
+    let to_error =
+        |error: OnnxError| JobError::InFile { file: path.to_owned(), error: error.into() };
+    let file = OnnxFile::open(path).map_err(to_error)?;
     let dims = given_dims(matches, &file)?;
     let needs_dims = file.symbols().iter().any(|symbol| {
         let of_batch = dims.batch.filter(|_| symbol.is_batch);
@@ -88,7 +89,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let graph = if needs_dims && !has_wrong_names {
         None
     } else {
-        Some(file.resolve(&dims).map_err(failed)?)
+        Some(file.resolve(&dims).map_err(to_error)?)
     };
     let mut fit = None;
     if graph.is_some() && !matches.get_flag("no-fit") {
@@ -106,7 +107,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliError> {
     let mut dims = DimValues { batch: Some(1), ..DimValues::default() };
     for given in matches.get_many::<String>("set").into_iter().flatten() {
-        let wrong = || {
+        let to_error = || {
             let known: Vec<String> = file
                 .symbols()
                 .into_iter()
@@ -116,17 +117,17 @@ fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliErr
             UsageError::NoDimension { given: given.clone(), known }
         };
         // The name of a dimension may contain any characters.
-        let (key, value) = given.rsplit_once('=').ok_or_else(wrong)?;
+        let (key, value) = given.rsplit_once('=').ok_or_else(to_error)?;
         if let Some(name) = key.trim().strip_prefix(BRANCH_KEY) {
             let is_first = match value.trim() {
                 "then" => true,
                 "else" => false,
-                _ => return Err(wrong().into()),
+                _ => return Err(to_error().into()),
             };
             dims.branches.insert(name.to_owned(), is_first);
             continue;
         }
-        let value = value.trim().parse().map_err(|_| wrong())?;
+        let value = value.trim().parse().map_err(|_| to_error())?;
         if let Some(name) = key.trim().strip_prefix(TRIPS_KEY) {
             dims.trips.insert(name.to_owned(), value);
             continue;
@@ -137,7 +138,7 @@ fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliErr
             }
             None if key.trim() == BATCH_KEY => dims.batch = Some(value),
             None if key.trim() == RESULTS_KEY => dims.max_results = Some(value),
-            None => return Err(wrong().into()),
+            None => return Err(to_error().into()),
         }
     }
     Ok(dims)
@@ -179,7 +180,8 @@ impl ModelFit {
         let source = SpecSource::find(name, overrides).map_err(|error| error.to_string())?;
         let spec = Spec::build(&source).map_err(|error| error.to_string())?;
         let compiled = compile(&spec).map_err(|error| error.to_string())?;
-        let (ipus, chip) = (spec.target.ipus, spec.target.chip.name);
+        let ipus = spec.target.ipus;
+        let chip = spec.target.chip.name;
         let doing = if spec.model.training { "training" } else { "inference" };
         Ok(Self::Compiled {
             machine: format!("{doing} on {ipus} x {chip}"),
@@ -382,11 +384,15 @@ fn symbol_json(symbol: &Symbol, suggested: u64) -> Value {
 }
 
 fn outputs_json(graph: &OnnxGraph) -> Vec<Value> {
-    let value = |id| {
-        let value = graph.value(id);
-        json!({ "name": value.name, "type": value.element.name(), "dims": value.dims })
-    };
-    graph.outputs.iter().copied().map(value).collect()
+    graph
+        .outputs
+        .iter()
+        .copied()
+        .map(|id| {
+            let value = graph.value(id);
+            json!({ "name": value.name, "type": value.element.name(), "dims": value.dims })
+        })
+        .collect()
 }
 
 fn dim_json(dim: &Dimension) -> Value {
@@ -398,10 +404,13 @@ fn dim_json(dim: &Dimension) -> Value {
 
 /// `input_ids: int64 [batch, sequence]`.
 fn describe_input(input: &GraphInput) -> String {
-    let dim = |dim: &Dimension| match dim {
-        Dimension::Known(size) => size.to_string(),
-        Dimension::Symbol(name) => name.clone(),
-    };
-    let dims: Vec<String> = input.dims.iter().map(dim).collect();
+    let dims: Vec<String> = input
+        .dims
+        .iter()
+        .map(|dim| match dim {
+            Dimension::Known(size) => size.to_string(),
+            Dimension::Symbol(name) => name.clone(),
+        })
+        .collect();
     format!("{}: {} [{}]", input.name, input.element, dims.join(", "))
 }

@@ -31,8 +31,9 @@ impl<W: Write> PlainOutput<W> {
             ([TURN_LEAD], 0x80 | 0x81) => self.pending.push(byte),
             ([TURN_LEAD, middle @ 0x80], 0xaa..=0xae)
             | ([TURN_LEAD, middle @ 0x81], 0xa6..=0xa9) => {
-                let bits = |byte: u8| u16::from(byte & 0x3f);
-                self.spell_out(0x2000 | bits(*middle) << 6 | bits(byte), plain);
+                let high = u16::from(middle & 0x3f) << 6;
+                let low = u16::from(byte & 0x3f);
+                self.spell_out(0x2000 | high | low, plain);
             }
             _ => {
                 plain.append(&mut self.pending);
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn text_stays_as_it_is() {
+    fn plain_text_is_unchanged() {
         let text = "µs Ω ≤ 配置\tx\n·… → \u{202f}\u{2065}";
         assert_eq!(written(&[text.as_bytes()]), text);
         let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();

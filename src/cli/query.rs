@@ -217,15 +217,19 @@ impl Asked {
         if missing.is_empty() {
             return Ok(ready.sql.to_owned());
         }
-        let (name, missing) = (ready.name, missing.join(", "));
+        let name = ready.name;
+        let missing = missing.join(", ");
         Err(JobError::QuestionNotRecorded { name, missing }.into())
     }
 }
 
 fn question(matches: &ArgMatches) -> Result<Asked, CliError> {
     if let Some(file) = matches.get_one::<PathBuf>("file") {
-        let failed = |error| JobError::ReadFile { file: file.clone(), error };
-        return read_sql(fs::File::open(file).map_err(failed)?).map(Asked::Sql);
+        return read_sql(
+            fs::File::open(file)
+                .map_err(|error| JobError::ReadFile { file: file.clone(), error })?,
+        )
+        .map(Asked::Sql);
     }
     let text = matches.get_one::<String>("sql").map_or("", String::as_str);
     if text == "-" {

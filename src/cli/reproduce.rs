@@ -178,7 +178,8 @@ fn compared(published: &PublishedFigures) -> Result<Vec<ComparedFigure<'_>>, Cli
             return Err(JobError::Published { of: name.clone(), problem }.into());
         }
         if let Some(change) = spec.machine_changes.first() {
-            let (program, change) = (name.clone(), change.text_with_inherited());
+            let program = name.clone();
+            let change = change.text_with_inherited();
             return Err(JobError::ChangedMachine { program, change }.into());
         }
         specs.insert(name, spec);
@@ -191,23 +192,23 @@ fn compared_figure<'a>(
     specs: &BTreeMap<&str, Spec>,
     figure: &'a PublishedFigure,
 ) -> Result<ComparedFigure<'a>, CliError> {
-    let failed = |problem: String| JobError::Published { of: figure.id.clone(), problem };
+    let to_error = |problem: String| JobError::Published { of: figure.id.clone(), problem };
     let pairs = figure.pairs().ok_or_else(|| {
-        failed("give one published run for each program, or one for all".to_string())
+        to_error("give one published run for each program, or one for all".to_string())
     })?;
     let mut publication = "";
     let mut conditions = Vec::new();
     for (program, run) in pairs {
-        let unknown = || failed(format!("no program {program} with a published run {run}"));
-        let simulated = published.programs.get(program).ok_or_else(unknown)?;
-        let spec = specs.get(program).ok_or_else(unknown)?;
-        let published_run = published.published_runs.get(run).ok_or_else(unknown)?;
+        let to_unknown = || to_error(format!("no program {program} with a published run {run}"));
+        let simulated = published.programs.get(program).ok_or_else(to_unknown)?;
+        let spec = specs.get(program).ok_or_else(to_unknown)?;
+        let published_run = published.published_runs.get(run).ok_or_else(to_unknown)?;
         publication = &published_run.publication;
         let items = figure.items(spec.model.packing_factor);
         let beside = published_run.beside(simulated, spec, items);
         if let Some(unlike) = beside.iter().find(|condition| !condition.alike) {
             let ComparedCondition { name, published, simulated, .. } = unlike;
-            return Err(failed(format!(
+            return Err(to_error(format!(
                 "unlike things are not compared: {name} of {run} is {published}, of program \
                  {program} {simulated}"
             ))

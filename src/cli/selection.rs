@@ -40,7 +40,8 @@ pub(super) fn window(
     let run = report.trace()?;
     let run = run.map(|trace| trace.range()).unwrap_or_default();
     if !run.is_empty() && !window.overlaps(run) {
-        let (text, run) = (text.clone(), run.start.0..run.end.0);
+        let text = text.clone();
+        let run = run.start.0..run.end.0;
         return Err(UsageError::OutsideRun { text, run }.into());
     }
     Ok(Some(window))
@@ -52,17 +53,18 @@ pub(super) fn ipus(matches: &ArgMatches, target: &Target) -> Result<Option<Vec<u
     let count = target.ipus_per_replica;
     let mut found = BTreeSet::new();
     for part in text.split(',') {
-        let range = match part.contains("..") {
-            true => half_open("--ipus", part)?,
-            false => {
-                let ipu = number("--ipus", part)?;
-                ipu..ipu.saturating_add(1)
-            }
+        let range = if part.contains("..") {
+            half_open("--ipus", part)?
+        } else {
+            let ipu = number("--ipus", part)?;
+            ipu..ipu.saturating_add(1)
         };
         // IPUs that the replica does not have are never enumerated.
         if range.end > u64::from(count) {
             let last = count.saturating_sub(1);
-            let (option, text, has) = ("--ipus", text.clone(), format!("IPUs 0 to {last}"));
+            let option = "--ipus";
+            let text = text.clone();
+            let has = format!("IPUs 0 to {last}");
             return Err(UsageError::NotInReport { option, text, has }.into());
         }
         found.extend(range.filter_map(|ipu| u32::try_from(ipu).ok()));
@@ -80,7 +82,9 @@ pub(super) fn tiles(matches: &ArgMatches, target: &Target) -> Result<Option<Tile
     match ends {
         (Ok(first), Ok(end)) if end <= all => Ok(Some(TileRange::new(TileId(first), TileId(end)))),
         _ => {
-            let (option, text, has) = ("--tiles", text.clone(), format!("tiles 0..{all}"));
+            let option = "--tiles";
+            let text = text.clone();
+            let has = format!("tiles 0..{all}");
             Err(UsageError::NotInReport { option, text, has }.into())
         }
     }

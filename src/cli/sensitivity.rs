@@ -68,7 +68,8 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 /// Reads a factor.
 fn factor(text: &str) -> Result<f64, String> {
-    let (from, to) = (FACTORS.start(), FACTORS.end());
+    let from = FACTORS.start();
+    let to = FACTORS.end();
     let found = text.parse().ok().filter(|factor| FACTORS.contains(factor));
     found.ok_or_else(|| format!("expected a number from {from} to {to}"))
 }
@@ -85,12 +86,16 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         operations: matches.get_one::<u16>("operations").copied().unwrap_or(0).into(),
     };
     let progress = ProgressReporter::new("simulating");
-    let errors = |compilation: &CompilationReport, cycles: Cycles, lanes: &[Vec<Cycles>]| {
-        run_factors(compilation, cycles, lanes).map(|factors| factors.program)
-    };
-    let found = sensitivity(&source, request, &errors, |share| {
-        progress.at(share);
-    });
+    let found = sensitivity(
+        &source,
+        request,
+        &|compilation, cycles, lanes| {
+            run_factors(compilation, cycles, lanes).map(|factors| factors.program)
+        },
+        |share| {
+            progress.at(share);
+        },
+    );
     let found = found.map_err(|error| match error {
         SensitivityError::Spec(error) => CliError::from(error),
         SensitivityError::Simulate(error) => error.into(),
@@ -125,7 +130,8 @@ fn print(answer: &SensitivityAnswer, output: &mut dyn Write) -> Result<(), CliEr
             (None, Some(problem)) => problem.clone(),
             (None, None) => "does not fit in memory".to_owned(),
         };
-        let (gain, bar) = (change_text(*change), bars.of(*change));
+        let gain = change_text(*change);
+        let bar = bars.of(*change);
         writeln!(output, "{title:width$}  {gain:>8}  {bar:BAR$}  {text}  ({detail})")?;
     }
     if operations.is_empty() {
@@ -134,8 +140,9 @@ fn print(answer: &SensitivityAnswer, output: &mut dyn Write) -> Result<(), CliEr
     writeln!(output, "\nOperations {factor} times as fast")?;
     let width = operations.iter().map(|of| of.name.len()).max().unwrap_or(0);
     for OperationAnswer { name, cycles, change, off_path_beyond, .. } in operations {
-        let (gain, bar, path) =
-            (change_text(*change), bars.of(*change), path_words(*off_path_beyond));
+        let gain = change_text(*change);
+        let bar = bars.of(*change);
+        let path = path_words(*off_path_beyond);
         let cycles = grouped(cycles.0);
         writeln!(output, "{name:width$}  {gain:>8}  {bar:BAR$}  {cycles:>14} cycles  {path}")?;
     }

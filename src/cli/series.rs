@@ -182,9 +182,9 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 
 /// The title of a page of the series: its directory, or its revisions; empty for several reports.
 fn name(matches: &ArgMatches) -> String {
-    let text = |name| matches.get_one::<String>(name).map_or("", String::as_str);
+    let get_text = |name| matches.get_one::<String>(name).map_or("", String::as_str);
     if matches.contains_id("git") {
-        return format!("{}: {}", text("git"), text("spec"));
+        return format!("{}: {}", get_text("git"), get_text("spec"));
     }
     let mut paths = matches.get_many::<PathBuf>("reports").into_iter().flatten();
     match (paths.next(), paths.next()) {
@@ -239,7 +239,8 @@ impl SeriesInputs {
         }
         let paths: Vec<&PathBuf> =
             matches.get_many::<PathBuf>("reports").into_iter().flatten().collect();
-        let (mut sources, mut specs) = (Vec::new(), BTreeMap::new());
+        let mut sources = Vec::new();
+        let mut specs = BTreeMap::new();
         for path in &paths {
             if is_report(path) {
                 sources.extend(find_reports(path, paths.len() == 1)?);
@@ -300,8 +301,8 @@ impl SeriesInputs {
         }
         series.unread.extend(refused);
         if series.runs.is_empty() {
-            let problem = |of: &UnreadReport| format!("{}: {}", of.name, of.problem);
-            let problems: Vec<String> = series.unread.iter().map(problem).collect();
+            let problems: Vec<String> =
+                series.unread.iter().map(|of| format!("{}: {}", of.name, of.problem)).collect();
             return Err(JobError::NoReport(problems).into());
         }
         Ok(series)

@@ -146,7 +146,7 @@ fn figures(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<
 /// The figures of a simulated spec, with their errors.
 pub(super) fn trial_figures(spec: &Spec, simulation: &Simulation) -> TrialFigures {
     let ProgramFigures { cycles, samples, fullest_tile, ipus } = simulation.figures();
-    let rate = |kind| machine_rate(simulation.running_costs(), kind);
+    let get_rate = |kind| machine_rate(simulation.running_costs(), kind);
     let compilation = simulation.compilation();
     let length = cycles.filter(|_| simulation.forecast().records <= BANDED_TRIAL);
     let lanes = length.and_then(|_| simulation.lane_cycles());
@@ -163,8 +163,8 @@ pub(super) fn trial_figures(spec: &Spec, simulation: &Simulation) -> TrialFigure
         samples,
         fullest_tile_bytes: fullest_tile,
         ipus,
-        watts: rate(RunningCostKind::Power),
-        price_per_hour: rate(RunningCostKind::Price),
+        watts: get_rate(RunningCostKind::Power),
+        price_per_hour: get_rate(RunningCostKind::Price),
     }
 }
 
@@ -200,14 +200,13 @@ fn check(
 
 /// The facts about a compiled spec.
 fn check_json(spec: &Spec, simulation: &Simulation) -> Value {
-    let stage = |(blocks, ipu): (&[String], IpuId)| json!({ "blocks": blocks, "ipu": ipu.0 });
     json!({
         "records": simulation.forecast().records,
         "tiles_out_of_memory": simulation.tiles_out_of_memory(),
         "fullest_tile_bytes": simulation.fullest_tile().0,
         "tile_bytes": spec.target.chip.bytes_per_tile.0,
         "fit": memory_fit(simulation.compilation()),
-        "stages": simulation.stages().map(stage).collect::<Vec<_>>(),
+        "stages": simulation.stages().map(|(blocks, ipu)| json!({ "blocks": blocks, "ipu": ipu.0 })).collect::<Vec<_>>(),
     })
 }
 
@@ -369,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_files_say_what_compiling_takes() {
+    fn compiling_large_files_is_announced() {
         assert_eq!(compile_forecast(LARGE_FILE - 1), None);
         let forecast = compile_forecast(1_000_000).expect("a large file");
         assert!(forecast.contains("1,000,000 nodes") && forecast.contains("100 s"), "{forecast}");

@@ -129,9 +129,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     let died = found.points.iter().filter(|point| point.point.died()).count();
     if died > 0 {
-        let again = match matches.contains_id("results") {
-            true => "the same command tries them again",
-            false => "with --results, the others are kept while these are tried again",
+        let again = if matches.contains_id("results") {
+            "the same command tries them again"
+        } else {
+            "with --results, the others are kept while these are tried again"
         };
         return Err(JobError::Died { died, points: found.points.len(), again }.into());
     }
@@ -149,10 +150,10 @@ impl SweepRequest {
     fn read(matches: &ArgMatches, known: &EffectiveKeys) -> Result<Self, CliError> {
         let mut keys: Vec<VariedKey> = Vec::new();
         for text in matches.get_many::<String>("vary").into_iter().flatten() {
-            let usage = |problem| UsageError::Option { option: "--vary", problem };
-            let key = VariedKey::parse(text, known).map_err(usage)?;
+            let to_error = |problem| UsageError::Option { option: "--vary", problem };
+            let key = VariedKey::parse(text, known).map_err(to_error)?;
             if keys.iter().any(|other| other.path == key.path) {
-                return Err(usage(format!("{} varies twice", key.path)).into());
+                return Err(to_error(format!("{} varies twice", key.path)).into());
             }
             keys.push(key);
         }
@@ -197,18 +198,19 @@ fn simulated(matches: &ArgMatches) -> Result<(SweepAnswer, Option<ExperimentErro
     let directory = TemporaryDirectory::new()?;
     let copy = SpecCopy::write(&spec.text, name, directory.path())?;
     let runner = TrialRunner::new(copy.file_name(), Vec::new(), search::jobs(matches))?;
-    let answer = |known: &KnownOutcomes| {
+    let make_answer = |known: &KnownOutcomes| {
         SweepAnswer::new(&searched, keys.clone(), known.points(&changes), &conditions)
     };
-    let (progress, found) = (ProgressReporter::new("simulating"), FoundReporter::new());
+    let progress = ProgressReporter::new("simulating");
+    let found = FoundReporter::new();
     let (known, stopped) = grid::simulate(
         &changes,
         known,
         &GridRun { copy: &copy, runner: &runner, progress: &|share| progress.at(share) },
         results,
-        |known| found.tell(|| answer(known)),
+        |known| found.tell(|| make_answer(known)),
     );
-    Ok((answer(&known), stopped))
+    Ok((make_answer(&known), stopped))
 }
 
 /// Merges the points of several files of results of one spec.

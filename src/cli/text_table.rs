@@ -17,11 +17,11 @@ pub(super) fn aligned(
     alignments: &[ColumnAlignment],
     widest: usize,
 ) -> Vec<String> {
-    let width = |column: usize| {
+    let measure_column = |column: usize| {
         let widths = lines.iter().map(|line| line[column].chars().count());
         widths.max().unwrap_or(0).min(widest)
     };
-    let widths: Vec<usize> = (0..alignments.len()).map(width).collect();
+    let widths: Vec<usize> = (0..alignments.len()).map(measure_column).collect();
     let mut texts = Vec::new();
     for line in lines {
         let cells = line.iter().zip(alignments).zip(&widths);

@@ -28,7 +28,8 @@ pub(super) fn run(given: &[OsString], output: &mut dyn Write) -> Result<bool, Cl
     if !is_text || given.iter().any(is_local) {
         return Ok(false);
     }
-    let (mut words, mut address) = (Vec::new(), None);
+    let mut words = Vec::new();
+    let mut address = None;
     let mut rest = given.iter().copied();
     while let Some(word) = rest.next() {
         match RemoteAddress::of_path(Path::new(word)) {

@@ -96,7 +96,7 @@ struct AskedStep {
 
 impl AskedStep {
     fn parse(text: &str) -> Result<Self, CliError> {
-        let wrong = || {
+        let to_error = || {
             let expects =
                 "the number of an executed step, STEP:IPU as in 1234:1, or STEP:IPU:REPLICA";
             UsageError::OptionExpects {
@@ -105,15 +105,15 @@ impl AskedStep {
                 found: format!("{text:?}"),
             }
         };
-        let number = |part: &str| part.parse::<u32>().map_err(|_| wrong());
+        let parse_number = |part: &str| part.parse::<u32>().map_err(|_| to_error());
         let mut parts = text.split(':');
         let step = parts.next().unwrap_or_default().replace(',', "");
         let asked = Self {
-            step: StepId(step.parse().map_err(|_| wrong())?),
-            ipu: parts.next().map(number).transpose()?.map(IpuId),
-            replica: parts.next().map(number).transpose()?,
+            step: StepId(step.parse().map_err(|_| to_error())?),
+            ipu: parts.next().map(parse_number).transpose()?.map(IpuId),
+            replica: parts.next().map(parse_number).transpose()?,
         };
-        Ok(parts.next().is_none().then_some(asked).ok_or_else(wrong)?)
+        Ok(parts.next().is_none().then_some(asked).ok_or_else(to_error)?)
     }
 
     /// The place of the step on the path, and the reasons for its duration.
@@ -123,10 +123,10 @@ impl AskedStep {
         let step = self.step;
         let state = step_on_path(report, step, at, sub_lane)?;
         let chain = why(report, step, at, sub_lane, NumberFormat::default())?;
-        let (Some(state), Some(chain)) = (state, chain) else {
-            return Err(JobError::StepOnNoLane(step).into());
-        };
-        let (place, cycles) = (ipu_words(&classes, at), range.length());
+        let Some(state) = state else { return Err(JobError::StepOnNoLane(step).into()) };
+        let Some(chain) = chain else { return Err(JobError::StepOnNoLane(step).into()) };
+        let place = ipu_words(&classes, at);
+        let cycles = range.length();
         Ok(StepAnswer { step, at, place, cycles, state, chain })
     }
 
@@ -229,7 +229,7 @@ fn row_json(row: &PathRow) -> Value {
 
 /// A chain of answers.
 pub(super) fn chain_json(chain: &WhyChain) -> Value {
-    let link = |link: &WhyLink| {
+    let describe_link = |link: &WhyLink| {
         json!({
             "text": link.text,
             "detail": link.detail,
@@ -238,14 +238,15 @@ pub(super) fn chain_json(chain: &WhyChain) -> Value {
             "ipu": link.place.map(|place| place.at.ipu),
         })
     };
-    json!({ "links": chain.links.iter().map(link).collect::<Vec<_>>(), "options": chain.options })
+    json!({ "links": chain.links.iter().map(describe_link).collect::<Vec<_>>(), "options": chain.options })
 }
 
 fn print_path(totals: &PathTotals, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
     let (shown, rest) = totals.rows.split_at(limit.min(totals.rows.len()));
     let width = shown.iter().map(|row| row.lane.chars().count()).max().unwrap_or(0).max(3);
-    let line = |share: f64, cycles: Cycles, [kind, lane, name]: [&str; 3]| {
-        let (share, cycles) = (percent(share), cycles.to_string());
+    let format_line = |share: f64, cycles: Cycles, [kind, lane, name]: [&str; 3]| {
+        let share = percent(share);
+        let cycles = cycles.to_string();
         format!("{share:>7} {cycles:>16}  {kind:17} {lane:width$}  {name}")
     };
     writeln!(output, "Critical path: {} cycles", totals.cycles)?;
@@ -256,14 +257,14 @@ fn print_path(totals: &PathTotals, limit: usize, output: &mut dyn Write) -> Resu
     writeln!(output, "\n{share:>7} {cycles:>16}  {kind:17} {lane:width$}  operation")?;
     for row in shown {
         let words = [row.kind.name(), &row.lane, &row.name];
-        writeln!(output, "{}", line(row.share, row.cycles, words))?;
+        writeln!(output, "{}", format_line(row.share, row.cycles, words))?;
     }
     if !rest.is_empty() {
         let of = totals.behind(limit);
         let name = format!("{} more (raise --limit to list them)", grouped(rest.len() as u64));
-        writeln!(output, "{}", line(of.value(), of.cycles(), ["", "", &name]))?;
+        writeln!(output, "{}", format_line(of.value(), of.cycles(), ["", "", &name]))?;
     }
-    writeln!(output, "{}", line(1.0, totals.cycles, ["", "", "the run"]))?;
+    writeln!(output, "{}", format_line(1.0, totals.cycles, ["", "", "the run"]))?;
     Ok(())
 }
 

@@ -107,7 +107,7 @@ fn constant<'a>(found: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn constants_of_a_machine_are_found_again() {
+fn constants_of_a_machine_are_recovered() {
     if skipped_in_the_fast_tier() {
         return;
     }
@@ -220,7 +220,7 @@ fn a_change_scales_what_was_measured() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_requests_are_refused() {
     let place = Place::new();
     let spec = place.spec();
     let measured = place.at("measured.pop");

@@ -186,7 +186,7 @@ fn micro_batches_in_parts_are_causal() {
 }
 
 #[test]
-fn every_way_through_the_io_tiles_is_causal() {
+fn every_use_of_io_tiles_is_causal() {
     let allowed = hold_over(&[EXECUTIONS, LOCATIONS, IO]);
     assert!(allowed > 80, "{allowed}");
     let allowed = hold_over(&[EXECUTIONS, IO, OUTPUTS]);
@@ -194,13 +194,13 @@ fn every_way_through_the_io_tiles_is_causal() {
 }
 
 #[test]
-fn every_way_to_add_up_over_the_replicas_is_causal() {
+fn every_sum_over_replicas_is_causal() {
     let allowed = hold_over(&[EXECUTIONS, LOCATIONS, REPLICAS, RTS_STATE]);
     assert!(allowed > 80, "{allowed}");
 }
 
 #[test]
-fn every_way_to_share_tensors_out_over_the_replicas_is_causal() {
+fn every_sharding_over_replicas_is_causal() {
     const ADAM: Choices = &["model.optimizer=adam"];
     const TWO_REPLICAS: Choices = &["replication_factor=2"];
     const SHARED_WEIGHTS: Choices = &[RTS_WEIGHTS[1]];
@@ -253,7 +253,7 @@ fn annotated_operations_and_their_gradients_run_where_they_are_put() {
 }
 
 #[test]
-fn stages_that_cannot_be_are_refused_with_the_nearest_operation() {
+fn impossible_stages_are_refused_with_the_nearest_operation() {
     for (stages, words) in [
         ("[\"L0\",\"L1/relo\"]", "did you mean L1/relu"),
         ("[\"L1\",\"L0\"]", "follow the order of the data"),
@@ -311,7 +311,7 @@ fn an_unchanged_run_breaks_no_law() {
 }
 
 #[test]
-fn a_load_before_its_store_is_told() {
+fn a_load_before_its_store_is_detected() {
     let found = laws_broken_by(&["options.execution=phased"], |compiled, steps| {
         let mid = ProgramKind::StreamCopyMid;
         let store =
@@ -330,7 +330,7 @@ fn a_load_before_its_store_is_told() {
 }
 
 #[test]
-fn a_sync_without_one_of_its_ipus_is_told() {
+fn a_sync_without_one_of_its_ipus_is_detected() {
     let found = laws_broken_by(&[], |compiled, steps| {
         let exchange = position(compiled, steps, |kind, _| kind == ProgramKind::GlobalExchange);
         steps[exchange - 1].ipus.remove(0);
@@ -340,7 +340,7 @@ fn a_sync_without_one_of_its_ipus_is_told() {
 }
 
 #[test]
-fn a_stream_copy_without_a_sync_is_told() {
+fn a_stream_copy_without_a_sync_is_detected() {
     let found = laws_broken_by(&[], |compiled, steps| {
         let begin = position(compiled, steps, |kind, _| kind == ProgramKind::StreamCopyBegin);
         steps.remove(begin - 1);
@@ -349,7 +349,7 @@ fn a_stream_copy_without_a_sync_is_told() {
 }
 
 #[test]
-fn a_copy_between_stages_that_is_left_out_is_told() {
+fn a_missing_copy_between_stages_is_detected() {
     let found = laws_broken_by(&[], |compiled, steps| {
         let exchanges = |step: &ExecutionStep| {
             let program = &compiled.compilation.programs[step.program.index()];
@@ -362,7 +362,7 @@ fn a_copy_between_stages_that_is_left_out_is_told() {
 }
 
 #[test]
-fn a_copy_that_is_too_fast_is_told() {
+fn a_copy_that_is_too_fast_is_detected() {
     for (overrides, kind, name) in [
         (&[][..], ProgramKind::StreamCopyMid, "host"),
         (&["options.execution=phased"][..], ProgramKind::StreamCopyMid, "remote_buffer"),
@@ -385,7 +385,7 @@ fn a_copy_that_is_too_fast_is_told() {
 }
 
 #[test]
-fn exchanges_between_tiles_that_are_too_fast_are_told() {
+fn exchanges_between_tiles_that_are_too_fast_are_detected() {
     let found = laws_broken_by(&[], |compiled, steps| {
         for step in steps {
             let program = &compiled.compilation.programs[step.program.index()];
@@ -422,7 +422,7 @@ fn an_unchanged_run_of_differing_replicas_breaks_no_law() {
 }
 
 #[test]
-fn a_replica_that_leaves_a_sync_before_the_others_is_told() {
+fn a_replica_that_leaves_a_sync_before_the_others_is_detected() {
     let found = laws_broken_by(&DIFFERING, |compiled, steps| {
         let sync = first_collective(compiled, steps) - 1;
         let (_, early) = &mut steps[sync].other_replicas[0];
@@ -433,7 +433,7 @@ fn a_replica_that_leaves_a_sync_before_the_others_is_told() {
 }
 
 #[test]
-fn a_replica_that_is_not_there_is_told() {
+fn a_missing_replica_is_detected() {
     let found = laws_broken_by(&DIFFERING, |compiled, steps| {
         let sync = first_collective(compiled, steps) - 1;
         steps[sync].other_replicas.retain(|(class, _)| *class != ReplicaClassId(3));
@@ -443,7 +443,7 @@ fn a_replica_that_is_not_there_is_told() {
 }
 
 #[test]
-fn replicas_that_begin_a_copy_apart_are_told() {
+fn replicas_that_begin_a_copy_at_different_times_are_detected() {
     let found = laws_broken_by(&DIFFERING, |compiled, steps| {
         let copy = first_collective(compiled, steps);
         let (_, late) = &mut steps[copy].other_replicas[0];
@@ -453,7 +453,7 @@ fn replicas_that_begin_a_copy_apart_are_told() {
 }
 
 #[test]
-fn what_another_replica_does_too_early_is_told() {
+fn an_early_step_of_another_replica_is_detected() {
     let found = laws_broken_by(&DIFFERING, |compiled, steps| {
         let begin = position(compiled, steps, |kind, _| kind == ProgramKind::StreamCopyBegin);
         steps[begin - 1].other_replicas.retain(|(class, _)| *class != ReplicaClassId(2));
@@ -462,7 +462,7 @@ fn what_another_replica_does_too_early_is_told() {
 }
 
 #[test]
-fn copies_between_replicas_that_are_too_fast_for_their_links_are_told() {
+fn copies_between_replicas_that_are_too_fast_for_their_links_are_detected() {
     // Both IPUs on a side of the ladder share its links.
     for (overrides, words) in [
         (&["options.replication_factor=4"][..], "the links between replicas need"),

@@ -17,7 +17,7 @@ fn path(directory: &tempfile::TempDir, name: &str) -> String {
 }
 
 #[test]
-fn headless_writes_a_report_and_says_what_to_do_next() {
+fn headless_writes_a_report_and_suggests_a_next_step() {
     let directory = tempfile::tempdir().expect("directory");
     let out = path(&directory, "out");
     let output = tilescope(&["--headless", "-o", &out, "--set", "options.device_iterations=1"]);
@@ -33,7 +33,7 @@ fn headless_writes_a_report_and_says_what_to_do_next() {
 }
 
 #[test]
-fn verify_says_how_far_it_is_and_prints_its_findings_as_json() {
+fn verify_shows_progress_and_prints_its_findings_as_json() {
     let directory = tempfile::tempdir().expect("directory");
     let out = path(&directory, "out");
     assert!(tilescope(&["simulate", "matmul_chain", "-o", &out]).status.success());
@@ -115,7 +115,7 @@ fn specs_are_listed_and_printed() {
 }
 
 #[test]
-fn the_old_name_of_a_command_is_understood_with_a_note() {
+fn the_old_name_of_a_command_is_accepted_with_a_note() {
     let [old, new] = ["seeds", "reproduce"].map(|name| tilescope(&[name, "--help"]));
     assert!(old.status.success());
     assert_eq!(stdout(&old), stdout(&new));
@@ -125,7 +125,7 @@ fn the_old_name_of_a_command_is_understood_with_a_note() {
 }
 
 #[test]
-fn broken_reports_exit_with_one_and_say_why() {
+fn broken_reports_exit_with_one_and_a_reason() {
     let directory = tempfile::tempdir().expect("directory");
     let make = |name: &str, bytes: &[u8]| {
         let file = path(&directory, name);
@@ -244,7 +244,7 @@ fn compare_prints_both_sides() {
 /// Gates for jobs that watch cycles and memory: worse results fail with a separate exit code, equal
 /// and better ones pass.
 #[test]
-fn violated_gates_have_an_exit_code_of_their_own() {
+fn violated_gates_have_a_separate_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let small = simulated_product(&directory, "small", "model.m=200");
     let large = simulated_product(&directory, "large", "model.m=800");
@@ -309,10 +309,7 @@ fn specs_are_compared_like_reports() {
     let kept = simulated_product(&directory, "kept", "model.m=200");
     let spec = path(&directory, "small.toml");
     let text = stdout(&tilescope(&["specs", "matmul_chain"]));
-    let lines = text.lines().map(|line| match line.starts_with("m =") {
-        true => "m = 200",
-        false => line,
-    });
+    let lines = text.lines().map(|line| if line.starts_with("m =") { "m = 200" } else { line });
     std::fs::write(&spec, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let same = tilescope(&["compare", &kept, &spec, "--fail-if", "cycles != +0"]);
     assert_eq!(same.status.code(), Some(2), "there is no such comparison");
@@ -326,7 +323,7 @@ fn specs_are_compared_like_reports() {
 }
 
 #[test]
-fn keys_of_specs_are_listed_for_people_and_editors() {
+fn keys_of_specs_are_listed_for_users_and_editors() {
     let text = stdout(&tilescope(&["specs", "--keys"]));
     assert!(text.contains("options.gradient_accumulation: a whole number from 1 to"), "{text}");
     let json = stdout(&tilescope(&["specs", "--keys", "--json"]));
@@ -353,7 +350,7 @@ fn a_spec_is_checked_without_simulating_it() {
 }
 
 #[test]
-fn a_check_refuses_what_simulating_refuses() {
+fn a_check_refuses_the_same_specs_as_a_simulation() {
     let refused = [
         ("mnist_pipeline", "options.stages=[{blocks=\"B1\", ipu=9}]"),
         ("mnist_pipeline", "options.stages=[{blocks=\"B1,B2,B3,B9\"}]"),
@@ -374,7 +371,7 @@ fn a_check_refuses_what_simulating_refuses() {
 
 /// Faster splits of BERT-Large need more memory than there is, so they are not used.
 #[test]
-fn a_balanced_split_fits_in_memory_where_one_does() {
+fn a_balanced_split_fits_in_memory_if_one_does() {
     if skipped_in_the_fast_tier() {
         return;
     }
@@ -402,7 +399,7 @@ fn a_balanced_split_fits_in_memory_where_one_does() {
 
 /// Names in reports are untrusted, and terminals obey some characters.
 #[test]
-fn names_give_no_orders_to_a_terminal() {
+fn names_cannot_control_a_terminal() {
     let directory = tempfile::tempdir().expect("directory");
     let mut report = tilescope_fixtures::ReportBuilder::new(1, 1);
     let work = report.compute("layer\u{1b}]52;c;cm0gLXJm\u{7}/conv\u{9b}2J", 10);
@@ -427,7 +424,7 @@ fn names_give_no_orders_to_a_terminal() {
 
 #[cfg(unix)]
 #[test]
-fn paths_that_are_no_unicode_open() {
+fn paths_that_are_not_unicode_open() {
     use std::os::unix::ffi::OsStrExt;
     let directory = tempfile::tempdir().expect("directory");
     let path = directory.path().join(std::ffi::OsStr::from_bytes(b"r\xe9port"));
@@ -515,7 +512,7 @@ fn shells_complete_commands_specs_and_keys() {
 }
 
 #[test]
-fn powershell_gets_words_that_stay_one() {
+fn powershell_gets_quoted_words() {
     let directory = tempfile::tempdir().expect("directory");
     for name in ["my report.pop", "it's $HOME.pop", "plain.pop"] {
         std::fs::write(directory.path().join(name), "").expect("a file");
@@ -560,7 +557,7 @@ fn every_shell_has_a_script() {
 
 /// Tests the input of bash's completion function and its result.
 #[test]
-fn bash_takes_a_key_with_its_value_for_one_word() {
+fn bash_completes_a_key_with_its_value_as_one_word() {
     for (line, words, typed, wanted) in [
         ("tilescope summ", "tilescope summ", "summ", "summary"),
         ("tilescope simulate mnist_", "tilescope simulate mnist_", "mnist_", "mnist_pipeline"),
@@ -648,7 +645,7 @@ fn every_command_has_a_page_of_the_manual() {
 }
 
 #[test]
-fn unknown_commands_and_versions_are_said() {
+fn unknown_commands_are_reported_and_versions_printed() {
     let (code, words) = failure(&["frobnicate", "x", "y"]);
     assert_eq!(code, 2);
     assert!(words.contains("no command or report named \"frobnicate\""), "{words}");

@@ -128,7 +128,7 @@ fn turned(row: &ComparisonRow) -> String {
 }
 
 #[test]
-fn a_report_differs_from_itself_in_nothing() {
+fn a_report_does_not_differ_from_itself() {
     let reports = reports();
     for (name, report) in reports {
         for table in tables(report, report).iter().flatten() {
@@ -163,7 +163,7 @@ fn adds_up(found: &[Vec<ComparisonTable>], words: &str) {
 }
 
 #[test]
-fn exchanging_source_and_target_turns_every_difference_around() {
+fn swapping_source_and_target_negates_every_difference() {
     let reports = reports();
     for (a, b) in pairs_of_entries(reports.len()) {
         let ((a_name, a), (b_name, b)) = (&reports[a], &reports[b]);
@@ -296,7 +296,7 @@ fn inserted_steps_and_turns_leave_the_others_aligned() {
 }
 
 #[test]
-fn positions_go_there_and_back() {
+fn positions_map_there_and_back() {
     let reports = reports();
     let steps = ReportAlignment::read(&reports[0].1, &reports[1].1).expect("aligns").steps;
     for lane in &steps.expect("both ran").lanes {
@@ -312,7 +312,7 @@ fn positions_go_there_and_back() {
 }
 
 #[test]
-fn twice_the_accumulation_is_seen_as_such() {
+fn twice_the_accumulation_is_recognized() {
     let reports = reports();
     let (source, target) = (&reports[0].1, &reports[1].1);
     let found = page(source, target, WorkUnit::Sample);
@@ -356,7 +356,7 @@ fn twice_the_work_is_not_slower() {
 }
 
 #[test]
-fn reports_that_do_not_say_how_much_they_worked_on_are_compared_per_run() {
+fn reports_without_an_amount_of_work_are_compared_per_run() {
     let reports = reports();
     let report = |name: &str| &reports.iter().find(|(known, _)| *known == name).expect("known").1;
     let (simulated, foreign) = (report("mnist"), report("foreign"));
@@ -374,7 +374,7 @@ fn reports_that_do_not_say_how_much_they_worked_on_are_compared_per_run() {
 
 /// Activities, operations and steps explain the whole difference, for any unit of figures.
 #[test]
-fn what_explains_a_difference_adds_up_to_it() {
+fn explanations_add_up_to_the_difference() {
     let reports = reports();
     let mut explained = 0;
     for (index, (a_name, a)) in reports.iter().enumerate() {

@@ -44,7 +44,7 @@ fn shares_add_up_and_the_band_is_around_the_figure() {
 }
 
 #[test]
-fn shares_say_what_the_cycles_rest_on() {
+fn shares_show_the_basis_of_cycles() {
     let share = |name: &str| confidence(&report(name, &[]).0).shares;
     assert!(share(CHAIN).measured > 0.6, "{:?}", share(CHAIN));
     assert!(share("heat_stencil").assumptions > 0.0, "{:?}", share("heat_stencil"));
@@ -103,7 +103,7 @@ fn a_small_difference_is_not_distinguishable() {
 }
 
 #[test]
-fn summary_and_compare_say_it_in_text_and_json() {
+fn summary_and_compare_print_confidence_in_text_and_json() {
     let directory = TempDir::new().expect("directory");
     let out = directory.path().join("out").to_string_lossy().into_owned();
     let simulated = tilescope(&["simulate", CHAIN, "-o", &out]);
@@ -128,7 +128,7 @@ fn summary_and_compare_say_it_in_text_and_json() {
 /// The error of a prediction of a whole program does not cancel between two programs, but does
 /// between two runs of one.
 #[test]
-fn two_programs_are_told_apart_only_beyond_the_errors_of_each() {
+fn two_programs_are_distinguished_only_beyond_the_errors_of_each() {
     let (source, _one) = report(CHAIN, &[]);
     let (larger, _two) = report(CHAIN, &["model.m=1600"]);
     let (other, _three) = report("prearrange", &[]);
@@ -146,7 +146,7 @@ fn two_programs_are_told_apart_only_beyond_the_errors_of_each() {
 
 /// A program is as uncertain as its host while it waits for it.
 #[test]
-fn the_band_is_wider_with_what_is_known_less() {
+fn the_band_is_wider_for_less_certain_parts() {
     let width = |report: &Report| {
         let cycles = confidence(report).cycles.expect("a band");
         cycles.high() / cycles.low()
@@ -197,7 +197,7 @@ const PUBLISHED: &str = "crates/tilescope-sim/src/error_bands/published.csv";
 
 /// The residuals behind bands of whole programs are those that `reproduce` finds.
 #[test]
-fn bands_are_made_of_what_reproduce_finds() {
+fn bands_agree_with_residuals_of_reproduce() {
     if skipped_in_the_fast_tier() {
         return;
     }

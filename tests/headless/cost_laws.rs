@@ -279,7 +279,7 @@ proptest! {
     /// Neighbouring dimensions that are both reduced, or both kept, are one dimension to a
     /// reduction.
     #[test]
-    fn neighbours_of_a_reduction_trade_places(
+    fn neighbours_of_a_reduction_are_interchangeable(
         [outer, one, other, inner] in [1..20u64, 1..60u64, 1..60u64, 1..60u64],
         reduced in prop::sample::select(vec!["1,2", "0,3", "1,2,3", "0"]),
     ) {
@@ -353,7 +353,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: long_cases(24), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_operators_send_arrives(
+    fn sent_data_arrive(
         [a, b, c, d] in [1..60u64, 1..60u64, 1..40u64, 1..12u64],
         [index, tiles] in [0..CHIPS.len() as u64, 2..1217u64],
     ) {

@@ -200,7 +200,7 @@ fn older_reports_have_the_same_path() {
 
 /// Sums in a file that contradict its path are reported, and are not shown.
 #[test]
-fn a_part_of_the_sums_is_not_taken_for_all() {
+fn incomplete_sums_are_not_used() {
     let programs = |report: &Report| {
         let path = report.critical_path().unwrap().expect("a run has a path");
         path.programs().unwrap()
@@ -326,7 +326,7 @@ fn a_program_that_was_not_run_has_no_path() {
 
 /// Changes of the path explain the whole difference of two runs.
 #[test]
-fn what_changed_on_the_path_is_what_changed() {
+fn changes_of_the_path_explain_the_difference() {
     let (source, _one) = common::report("mnist_pipeline", &["options.device_iterations=2"]);
     let set = ["options.device_iterations=2", "options.output_mode=\"final\""];
     let (target, _other) = common::report("mnist_pipeline", &set);

@@ -158,7 +158,7 @@ fn names_in_the_glossary_and_the_invariants_are_in_the_code() {
 }
 
 #[test]
-fn names_in_the_walks_stand_in_the_files_beside_them() {
+fn names_in_the_walks_are_in_the_files_beside_them() {
     let text = document("ARCHITECTURE.md");
     let steps = section(&text, "Walks").lines().filter(|line| line.starts_with(char::is_numeric));
     let steps: Vec<&str> = steps.collect();
@@ -199,7 +199,7 @@ fn sources_below(folder: &str) -> String {
 }
 
 #[test]
-fn help_pages_call_controls_as_the_window_does() {
+fn help_pages_use_the_names_of_the_windows_controls() {
     let gui = "crates/tilescope-gui/src";
     let shell = sources_below(&format!("{gui}/shell"));
     let mut pages = 0;

@@ -173,7 +173,7 @@ fn link_bytes_behind(compiled: &CompiledProgram, pass: TrainingPass) -> Bytes {
 
 /// Data sent forward return as gradients, except for the rows of the image, which is not trained.
 #[test]
-fn gradients_of_halos_go_back() {
+fn gradients_of_halos_are_sent_back() {
     for ipus in [3, 2, 4].into_iter().take(up_to(1)) {
         let compiled = compile(&residual(ipus, "image_size = 64", "")).expect("compiles");
         let forward = link_bytes_behind(&compiled, TrainingPass::Forward);
@@ -186,7 +186,7 @@ fn gradients_of_halos_go_back() {
 /// Each IPU sends and receives all gradients of copied weights except its own share, twice: once to
 /// be summed, once as a sum.
 #[test]
-fn gradients_are_added_up_over_the_ipus() {
+fn gradients_are_summed_over_the_ipus() {
     for (ipus, options) in [(2u64, ""), (4, ""), (4, "merge_collectives = true"), (3, "")] {
         let spec = tutorial(ipus as u32, 32, options);
         let compiled = compile(&spec).expect("compiles");
@@ -309,7 +309,7 @@ fn odd_and_few_rows_are_trained() {
 }
 
 #[test]
-fn what_cannot_be_split_is_refused() {
+fn impossible_splits_are_refused() {
     let rows = "options.domain_sharding=rows";
     let inference = ["model.training=false", "options.gradient_accumulation=1"];
     let refusal =
@@ -322,7 +322,7 @@ fn what_cannot_be_split_is_refused() {
 }
 
 #[test]
-fn idle_ipus_are_told() {
+fn idle_ipus_are_reported() {
     let notes = |more: &[&str]| compile(&stencil(4, more)).expect("compiles").compilation.notes;
     let idle = notes(&["options.domain_sharding=none"]);
     assert!(idle.iter().any(|note| note.contains("IPUs 1, 2, 3 are idle")), "{idle:?}");
@@ -330,7 +330,7 @@ fn idle_ipus_are_told() {
 }
 
 #[test]
-fn steps_are_not_told_to_be_unbalanced_stages() {
+fn steps_are_not_reported_as_unbalanced_stages() {
     let directory = tempdir().expect("a directory");
     simulate(&stencil(4, &[]), directory.path(), |_| {}).expect("simulates");
     let report = Report::open(directory.path()).expect("opens");

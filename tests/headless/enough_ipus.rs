@@ -25,7 +25,7 @@ fn fits(source: &SpecSource, changes: &[String]) -> bool {
 }
 
 #[test]
-fn what_is_advised_fits_and_half_of_it_does_not() {
+fn the_advised_number_fits_and_half_of_it_does_not() {
     for overrides in [
         &[][..],
         &["model.training=false"],
@@ -50,7 +50,7 @@ fn what_is_advised_fits_and_half_of_it_does_not() {
 }
 
 #[test]
-fn nothing_is_advised_where_nothing_helps() {
+fn no_advice_if_nothing_helps() {
     // A single block cannot be split, and a full Pod has no more IPUs.
     assert_eq!(advised("too_large", &[]).1, None);
     let full = ["target.name=pod4", "options.replication_factor=4"];

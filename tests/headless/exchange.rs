@@ -226,7 +226,7 @@ fn opened(report: &ReportBuilder) -> (Report, tempfile::TempDir) {
 }
 
 #[test]
-fn figures_of_a_small_exchange_are_those_worked_out_by_hand() {
+fn figures_of_a_small_exchange_agree_with_manual_ones() {
     let (report, _directory) = opened(&small().0);
     let found = exchange_cycles(&report).unwrap();
     let [row] = &found.rows[..] else { panic!("{found:?}") };
@@ -261,7 +261,7 @@ fn figures_of_a_small_exchange_are_those_worked_out_by_hand() {
 }
 
 #[test]
-fn without_cycles_of_tiles_nobody_knows_when_they_arrive_or_begin() {
+fn without_cycles_of_tiles_arrivals_are_unknown() {
     let (mut builder, exchange) = small();
     builder.parts.compute_sets[0].cycles = TileRuns::empty();
     builder.parts.exchanges[0].cycles = TileRuns::empty();
@@ -284,7 +284,7 @@ fn without_cycles_of_tiles_nobody_knows_when_they_arrive_or_begin() {
 }
 
 #[test]
-fn what_was_only_compiled_has_bounds_and_took_nothing() {
+fn a_compiled_program_has_bounds_and_no_cycles() {
     let (mut builder, exchange) = small();
     builder.steps.clear();
     let (report, _directory) = opened(&builder);

@@ -506,7 +506,7 @@ fn slices_of_foreign_reports_are_reports() {
 }
 
 #[test]
-fn options_mean_something_or_are_refused() {
+fn unused_options_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out");
     assert!(tilescope(&["simulate", "matmul_chain", "-o", out.to_str().unwrap()]).status.success());

@@ -33,7 +33,7 @@ fn names(found: &SearchResults) -> Vec<&str> {
 }
 
 #[test]
-fn words_find_what_holds_them_in_any_case_and_nothing_else() {
+fn words_find_exactly_the_names_that_contain_them() {
     let by_word = found("CONV");
     let holds = |item: &&CatalogueItem| item.name.to_lowercase().contains("conv");
     let expected = PIPELINE.catalogue.items.iter().filter(holds).count();

@@ -85,7 +85,7 @@ fn describe_set(compiled: &CompilationReport, set: ComputeSetId) -> (u64, u64, S
 }
 
 #[test]
-fn programs_are_compiled_as_the_goldens_say() {
+fn programs_compile_to_their_goldens() {
     let files = files();
     assert!(files.len() >= 8);
     let mut different = Vec::new();

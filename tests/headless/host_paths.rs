@@ -47,7 +47,7 @@ fn bands_hold_every_edition_of_the_tutorial() {
 /// The table leaves the same part of a call unexplained as its publication leaves beside the
 /// program.
 #[test]
-fn times_of_calls_are_what_editions_leave() {
+fn unexplained_times_agree_with_the_editions() {
     for path in HOST_PATHS {
         for figure in path.figures {
             let of_one = figure.rates.iter().find(|rate| rate.synthetic && rate.replicas == 1);
@@ -64,7 +64,7 @@ fn times_of_calls_are_what_editions_leave() {
 
 /// Figures that `reproduce` prints are equal to those in the table of host paths.
 #[test]
-fn the_table_has_the_figures_that_are_reproduced() {
+fn the_table_has_the_reproduced_figures() {
     let text = include_str!("../../assets/published_figures.toml");
     let file: toml::Table = text.parse().expect("TOML");
     let figures = file["figure"].as_array().expect("figures");
@@ -87,7 +87,7 @@ fn the_table_has_the_figures_that_are_reproduced() {
 
 /// Times given by the user are more certain than those of a framework whose releases differ.
 #[test]
-fn a_time_of_ones_own_has_a_narrower_band() {
+fn a_given_time_has_a_narrower_band() {
     let width = |changes: &[&str]| {
         let changes = [changes, &["options.host.loader=synthetic"]].concat();
         let band = band_of_rate(&report("data_loading", &changes).0);
@@ -101,7 +101,7 @@ const MNIST: [&str; 2] = ["options.host.framework=poptorch", "options.device_ite
 
 /// The field's most common advice, on a program of its most common framework.
 #[test]
-fn more_iterations_a_call_are_proposed_and_help() {
+fn more_iterations_per_call_are_proposed_and_help() {
     let (before, _one) = report("mnist_pipeline", &MNIST);
     let found = insights(&before, NumberFormat::default()).expect("findings");
     let first: &InsightFinding = found.first().expect("advice");
@@ -118,7 +118,7 @@ fn more_iterations_a_call_are_proposed_and_help() {
 }
 
 #[test]
-fn what_follows_from_a_framework_gives_way_to_what_is_written() {
+fn explicit_settings_override_defaults_of_a_framework() {
     for path in HOST_PATHS {
         let framework = format!("options.host.framework={}", path.name);
         let seconds = |changes: &[&str]| {

@@ -26,7 +26,7 @@ fn a_report_is_a_page() {
 }
 
 #[test]
-fn a_spec_is_simulated_and_named_as_it_was_asked_for() {
+fn a_spec_is_simulated_and_keeps_its_given_name() {
     let directory = tempfile::tempdir().unwrap();
     let (_, text) = page(directory.path(), &["matmul_chain"]);
     assert!(text.contains("<title>matmul_chain</title>"));
@@ -34,7 +34,7 @@ fn a_spec_is_simulated_and_named_as_it_was_asked_for() {
 }
 
 #[test]
-fn a_page_never_takes_the_place_of_a_report() {
+fn a_page_never_replaces_a_report() {
     let directory = tempfile::tempdir().unwrap();
     let report = directory.path().join("renamed.html");
     std::fs::copy(Path::new(&sample("matmul_chain")).join("profile.pop"), &report).unwrap();

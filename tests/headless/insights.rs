@@ -200,7 +200,7 @@ fn speaks_of_its_step(report: &Report, finding: &InsightFinding) {
 }
 
 #[test]
-fn every_rule_finds_what_it_looks_for() {
+fn every_rule_finds_its_problem() {
     let mut fired: BTreeSet<&str> = found(&bad()).iter().map(|finding| finding.rule).collect();
     fired.extend(found(&nearly_full()).iter().map(|finding| finding.rule));
     // Proposals concern specs.
@@ -227,7 +227,7 @@ fn every_rule_finds_what_it_looks_for() {
 }
 
 #[test]
-fn pictures_are_told_by_their_shape() {
+fn image_models_are_recognized_by_their_shape() {
     let advised = |file: &str| {
         let (report, _directory) = common::report(file, &[]);
         let found = insights(&report, NumberFormat::default()).expect("reads");
@@ -239,20 +239,20 @@ fn pictures_are_told_by_their_shape() {
 }
 
 #[test]
-fn rules_have_names_of_their_own() {
+fn rules_have_unique_names() {
     let names: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
     assert_eq!(names.len(), RULES.len());
     assert!(RULES.iter().all(|rule| !rule.description.is_empty()));
 }
 
 #[test]
-fn nothing_is_found_where_nothing_is_wrong() {
+fn a_program_without_problems_has_no_findings() {
     assert_eq!(found(&good()), []);
     assert_eq!(found(&ReportBuilder::new(1, 4)), []);
 }
 
 #[test]
-fn what_does_not_fit_comes_first() {
+fn problems_of_memory_come_first_if_a_program_does_not_fit() {
     let found = found(&bad());
     assert_eq!(found[0].rule, "out_of_memory");
     assert!(found[0].sentence.contains("tile 0") && found[0].sentence.contains("176 KiB"));
@@ -261,7 +261,7 @@ fn what_does_not_fit_comes_first() {
 /// For a program that runs, findings about time come first; for one that does not, findings about
 /// memory.
 #[test]
-fn findings_answer_the_question_of_the_program_first() {
+fn the_most_urgent_findings_come_first() {
     for spec in ["mnist_pipeline", "matmul_chain", "offload", "too_large"] {
         let (report, _directory) = common::report(spec, &[]);
         let numbers = NumberFormat::default();

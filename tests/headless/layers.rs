@@ -195,7 +195,7 @@ fn floors_of_the_simulator_import_only_those_before_them() {
 }
 
 #[test]
-fn paths_to_the_root_are_found_however_they_are_written() {
+fn paths_to_the_root_are_found_in_any_notation() {
     let code = "use crate::a::X;\nuse super::super::{b, c::{D, E}, f::{self}};\nsuper::near::g();\n\
                 pub(crate) fn h() { super::super::i() }";
     assert_eq!(names_in_root(code, 2), ["a", "b", "c", "f", "i"]);
@@ -237,7 +237,7 @@ fn sizes_of_text_and_gaps_are_those_of_the_theme() {
 }
 
 #[test]
-fn every_source_file_says_what_it_is_for() {
+fn every_source_file_has_a_description() {
     for file in all_sources() {
         let text = std::fs::read_to_string(&file).expect("source");
         let tests_only = file.file_name().is_some_and(|name| name == "tests.rs");

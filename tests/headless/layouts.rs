@@ -21,7 +21,7 @@ fn copies(overrides: &[&str]) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn operands_that_lie_differently_are_rearranged_by_many_strided_copies() {
+fn operands_with_other_layouts_are_rearranged_by_many_strided_copies() {
     let bad = copies(&[]);
     assert!(bad.iter().map(|(_, count)| count).sum::<u64>() > 1_472, "{bad:?}");
     assert_eq!(copies(&["model.columns_first=0"]), []);
@@ -67,7 +67,7 @@ fn a_factor_without_a_dimension_is_refused() {
 }
 
 #[test]
-fn the_host_has_a_timeline_of_its_own() {
+fn the_host_has_a_separate_timeline() {
     let marks = |kind: MarkKind, overrides: &[&str]| {
         let one = [&["options.device_iterations=1"], overrides].concat();
         let (report, _directory) = common::report("mnist_pipeline", &one);
@@ -84,7 +84,7 @@ fn the_host_has_a_timeline_of_its_own() {
 }
 
 #[test]
-fn phases_say_that_tensors_are_off_the_chip() {
+fn phases_show_tensors_that_are_off_the_chip() {
     let keep = "options.location.weights.on_chip=true";
     let spec = common::spec("mnist_pipeline", &["options.execution=phased", keep]);
     let said = |what: &str| {

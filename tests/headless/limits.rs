@@ -213,7 +213,7 @@ fn row<'a>(rows: &'a [LimitsRow], name: &str) -> &'a LimitsRow {
 }
 
 #[test]
-fn figures_of_a_small_program_are_those_worked_out_by_hand() {
+fn figures_of_a_small_program_agree_with_manual_ones() {
     let (report, _directory) = opened(&small());
     let found = limits(&report).unwrap();
     let product = row(&found.rows, "layer/matmul");
@@ -293,7 +293,7 @@ fn vector_units_are_slower_than_the_matrix_engine() {
 }
 
 #[test]
-fn what_is_not_recorded_is_absent_with_its_reason() {
+fn missing_data_are_absent_with_a_reason() {
     // Before format 2.6 the number of runs of operations in loops was not recorded.
     let mut old = small();
     old.parts.operations[0].inner_runs = None;
@@ -372,7 +372,7 @@ fn files_of_other_tools_have_what_their_steps_tell() {
 
 /// The known rates of chips, for files that do not record them, equal those of the simulator.
 #[test]
-fn chips_of_other_files_are_as_fast_as_those_that_are_simulated() {
+fn rates_of_chips_of_other_files_agree_with_the_simulator() {
     for (spec, chip) in [("mnist_pipeline", "mk2"), ("adder", "mk1")] {
         let tiles = find_chip(chip).expect("a chip").tiles;
         let (ours, _directory) = common::report(spec, &["options.device_iterations=1"]);
@@ -410,7 +410,7 @@ fn executions_are_counted_whole_where_programs_run_in_loops() {
 }
 
 #[test]
-fn limits_are_worked_out_once() {
+fn limits_are_computed_once() {
     let (report, _directory) = common::report("matmul_chain", &[]);
     assert!(Arc::ptr_eq(&limits(&report).unwrap(), &limits(&report).unwrap()));
 }

@@ -95,7 +95,7 @@ fn every_constant_changes_something() {
 
 /// A value that the machine has already is no change, down to the last byte of the report.
 #[test]
-fn the_same_constants_are_the_same_bytes() {
+fn equal_constants_give_equal_bytes() {
     for name in ["matmul_chain", "offload"] {
         let real = spec(name, &[]);
         let same: Vec<String> =
@@ -116,7 +116,7 @@ fn the_same_constants_are_the_same_bytes() {
 }
 
 #[test]
-fn what_no_machine_can_have_is_refused() {
+fn impossible_constants_are_refused() {
     let of_times = ["internal_sync_cycles", "external_sync_cycles", "host_handshake_seconds"];
     for key in keys() {
         for bad in ["0", "-1", "nan", "inf", "1e30", "\"much\"", "true", "[4]"] {
@@ -277,7 +277,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn every_place_says_that_a_machine_is_not_real() {
+fn every_place_labels_a_changed_machine() {
     let directory = tempfile::tempdir().expect("directory");
     let place = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
     let (real, changed) = (place("real"), place("changed"));
@@ -365,7 +365,7 @@ fn energy_and_cost_are_whole_or_absent() {
 
 /// Per million samples, and never as a difference of unknown values or of different currencies.
 #[test]
-fn comparisons_of_energy_and_cost_are_of_like_things() {
+fn energy_and_cost_are_compared_only_in_equal_units() {
     let directory = tempfile::tempdir().expect("directory");
     let place = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
     let make = |name: &str, set: &[&str]| {

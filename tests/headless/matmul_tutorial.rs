@@ -37,7 +37,7 @@ fn within(what: &str, simulated: f64, profiled: f64, percent: f64) {
 }
 
 #[test]
-fn the_chain_is_what_the_profile_shows() {
+fn the_chain_agrees_with_the_profile() {
     let (summary, steps) = simulated();
     assert_eq!(summary.graph.compute_sets, Some(9));
     within("vertices", summary.graph.vertices.unwrap() as f64, 16_877.0, 5.0);
@@ -83,7 +83,7 @@ fn mebibytes(report: &Report, curve: &LivenessCurve, name: &str) -> f64 {
 }
 
 #[test]
-fn liveness_is_what_the_profile_shows() {
+fn liveness_agrees_with_the_profile() {
     let (report, curve, _directory) = live(&[]);
     let at = |name: &str| mebibytes(&report, &curve, name);
     within("always live", curve.always.as_f64() / f64::from(1 << 20), 3.2, 5.0);
@@ -97,7 +97,7 @@ fn liveness_is_what_the_profile_shows() {
 
 /// The chain in that comparison: 1600x700 by 700x400.
 #[test]
-fn the_larger_chain_is_what_the_comparison_shows() {
+fn the_larger_chain_agrees_with_the_comparison() {
     let (_report, curve, _directory) = live(&["model.m=1600", "model.k=700"]);
     let peak = curve.total(curve.peak().expect("steps"));
     within("peak", peak.as_f64() / f64::from(1 << 20), 94.5, 2.0);

@@ -142,9 +142,10 @@ impl Workplace {
             let text = result["content"][0]["text"].as_str().expect("a text");
             assert!(text.len() <= MAX_ANSWER, "{} bytes", text.len());
             let is_error = result["isError"].as_bool().expect("a flag");
-            match is_error {
-                true => (text.into(), true),
-                false => (serde_json::from_str(text).expect("JSON"), false),
+            if is_error {
+                (text.into(), true)
+            } else {
+                (serde_json::from_str(text).expect("JSON"), false)
             }
         };
         replies.into_iter().map(answer).collect()
@@ -232,7 +233,7 @@ fn every_tool_answers_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn every_tool_says_what_is_wrong_with_its_arguments() {
+fn every_tool_reports_errors_in_its_arguments() {
     let workplace = Workplace::new();
     for (tool, mut arguments) in questions(&workplace.report()) {
         arguments["nonsense"] = json!(1);
@@ -308,7 +309,7 @@ fn figures_are_those_of_the_command_line() {
 }
 
 #[test]
-fn lists_are_cut_and_say_so() {
+fn lists_are_cut_with_a_note() {
     let workplace = Workplace::new();
     let sql = "SELECT tile, total FROM memory_by_tile ORDER BY tile";
     let arguments = json!({ "report": workplace.report(), "sql": sql, "limit": 2 });
@@ -328,7 +329,7 @@ fn lists_are_cut_and_say_so() {
 }
 
 #[test]
-fn links_lead_to_places_of_reports_that_stay() {
+fn links_lead_to_places_of_permanent_reports() {
     let workplace = Workplace::new();
     let topic = "execution-trace";
     let arguments = json!({ "report": workplace.report(), "topic": topic });
@@ -342,7 +343,7 @@ fn links_lead_to_places_of_reports_that_stay() {
 }
 
 #[test]
-fn gains_are_proven_and_gates_judged() {
+fn gains_are_proven_and_gates_checked() {
     let workplace = Workplace::new();
     let arguments = json!({
         "report": "prefetch", "prove": true, "limit": 50,

@@ -191,7 +191,7 @@ fn stages_of_a_spec_are_merged() {
 
 /// TensorFlow and PopXL keep stages as written, and so do phases.
 #[test]
-fn others_keep_neighbours_apart() {
+fn other_frameworks_keep_neighbours_apart() {
     let spec = |overrides: &[&str]| file("four_blocks_auto_increment.onnx", overrides);
     for framework in ["keras", "popxl"] {
         let framework = format!("options.host.framework={framework}");

@@ -116,7 +116,7 @@ fn model_lists_every_constant() {
 }
 
 #[test]
-fn sensitivity_says_what_a_tenth_of_a_constant_changes() {
+fn sensitivity_prints_the_effect_of_a_tenth_of_a_constant() {
     let output = tilescope(&[
         "model",
         "--sensitivity",

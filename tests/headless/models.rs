@@ -41,7 +41,7 @@ fn published() -> impl Iterator<Item = (&'static str, ModelGraph, u64, f64, f64)
 }
 
 #[test]
-fn models_have_the_parameters_and_do_the_work_of_the_literature() {
+fn models_have_the_parameters_and_work_of_the_literature() {
     for (model, graph, parameters, macs, tolerance) in published() {
         assert_eq!(graph.parameter_count(), parameters, "{model}");
         let found = product_macs(&graph) as f64;
@@ -99,7 +99,7 @@ fn small(model: &str) -> String {
 /// A layout has as many elements as its tensor: none is lost where parts are uneven or a stride
 /// leaves zeros, and none is counted twice.
 #[test]
-fn every_tensor_of_every_model_lies_somewhere_as_a_whole() {
+fn every_tensor_of_every_model_has_a_complete_layout() {
     let training =
         TrainingConfig { optimizer: Optimizer::Adam, accumulate: true, loss_scaling: 1.0 };
     for name in model::names() {

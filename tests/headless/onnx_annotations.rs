@@ -151,7 +151,7 @@ fn placed(expected: &[(&str, u32)]) -> Vec<(String, u32)> {
 
 /// IPUs without stages are virtual graphs: one after the other, in any order along the data.
 #[test]
-fn ipus_alone_are_visited_in_any_order() {
+fn ipus_without_stages_may_come_in_any_order() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = |ipus: &[i64]| {
         let own: Vec<[(&str, i64); 1]> = ipus.iter().map(|ipu| [(IPU, *ipu)]).collect();
@@ -333,7 +333,7 @@ fn phases_run_on_several_ipus_at_once() {
 
 /// Tests the reads of several IPUs of a phase: from the host, of weights and of each other.
 #[test]
-fn ipus_of_a_phase_read_what_is_there() {
+fn ipus_of_a_phase_read_available_data() {
     let directory = tempfile::tempdir().expect("a directory");
     // An input goes to both IPUs that read it at once, and through the first to later ones.
     let nodes = vec![
@@ -400,7 +400,7 @@ fn plans(operations: &[ModelOperation], holds: impl Fn(&ModelOperation) -> bool)
 }
 
 #[test]
-fn one_operation_is_planned_as_it_says() {
+fn attributes_set_the_plan_of_one_operation() {
     let plain = operations(&spec("guide_mnist.onnx", &[]));
     let first = plain.iter().find(|of| of.kind == "conv2d").expect("convolutions").name.clone();
     for value in [
@@ -424,7 +424,7 @@ fn one_operation_is_planned_as_it_says() {
 
 /// An attribute on all operations equals the option of the program.
 #[test]
-fn what_all_say_is_the_option_of_the_program() {
+fn attributes_on_all_operations_equal_the_option_of_the_program() {
     let cases: [(&str, Vec<(&'static str, AttributeValue)>); 4] = [
         (
             "options.available_memory_proportion=0.002",
@@ -471,7 +471,7 @@ fn again(spec: &Spec) -> Vec<String> {
 const RECOMPUTE: &str = "__recompute_output_in_backward_pass";
 
 #[test]
-fn single_results_are_kept_or_computed_again() {
+fn single_results_are_kept_or_recomputed() {
     let base = |mode: &str| {
         let mode = format!("options.recomputation={mode}");
         spec("guide_mnist.onnx", &["model.loss=cross_entropy", &mode])
@@ -523,7 +523,7 @@ fn single_results_are_kept_or_computed_again() {
 }
 
 #[test]
-fn single_results_wait_in_streaming_memory() {
+fn single_results_are_stored_in_streaming_memory() {
     let base = || {
         let options =
             ["model.loss=cross_entropy", "target.ipus=2", "options.gradient_accumulation=4"];
@@ -557,7 +557,7 @@ fn with_inputs(spec: Spec, properties: &[(&str, &str)]) -> Spec {
 }
 
 #[test]
-fn inputs_come_when_and_where_they_say() {
+fn inputs_are_loaded_according_to_their_attributes() {
     let base = |options: &[&str]| {
         let common =
             ["options.num_io_tiles=32", "options.device_iterations=6", "options.output_mode=final"];
@@ -582,10 +582,13 @@ fn inputs_come_when_and_where_they_say() {
 }
 
 #[test]
-fn what_is_not_followed_is_told() {
-    let spec = annotated(spec("guide_mnist.onnx", &[]), |_, node| match is_product(node) {
-        true => vec![("__schedule_priority", AttributeValue::Float(2.0)), ("__tile_set", INT(1))],
-        false => Vec::new(),
+fn ignored_attributes_are_reported() {
+    let spec = annotated(spec("guide_mnist.onnx", &[]), |_, node| {
+        if is_product(node) {
+            vec![("__schedule_priority", AttributeValue::Float(2.0)), ("__tile_set", INT(1))]
+        } else {
+            Vec::new()
+        }
     });
     let (report, _directory) = report(&spec);
     let imported = report.imported_model().expect("an imported model");
@@ -596,7 +599,7 @@ fn what_is_not_followed_is_told() {
 }
 
 #[test]
-fn what_popart_would_not_take_is_refused() {
+fn attributes_that_popart_refuses_are_refused() {
     let cases = [
         ("__available_memory", AttributeValue::Float(1.5), "from 0 to 1"),
         ("__available_memory", INT(1), "from 0 to 1"),
@@ -606,9 +609,8 @@ fn what_popart_would_not_take_is_refused() {
         ("__output_tensor_location", AttributeValue::Ints(vec![9]), "storage 9"),
     ];
     for (name, value, expected) in cases {
-        let spec = annotated(spec("guide_mnist.onnx", &[]), |_, node| match is_product(node) {
-            true => vec![(name, value.clone())],
-            false => Vec::new(),
+        let spec = annotated(spec("guide_mnist.onnx", &[]), |_, node| {
+            if is_product(node) { vec![(name, value.clone())] } else { Vec::new() }
         });
         let problem = refusal(&spec);
         assert!(problem.contains(expected) && problem.contains(name), "{problem}");

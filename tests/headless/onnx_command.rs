@@ -18,7 +18,7 @@ fn json(arguments: &[&str]) -> Value {
 
 /// Figures of the guides' network, with a state for each operator.
 #[test]
-fn what_a_file_holds() {
+fn the_content_of_a_file_is_listed() {
     let path = file("guide_classification.onnx");
     let listing = json(&[&path.to_string_lossy()]);
     assert_eq!(listing["opset"], 13);
@@ -38,7 +38,7 @@ fn what_a_file_holds() {
 
 /// The answer on fitting is the same as that of a simulation.
 #[test]
-fn a_file_fits_or_is_told_what_would_do() {
+fn a_file_fits_or_gets_advice() {
     let fitting = json(&[&file("guide_classification.onnx").to_string_lossy()]);
     assert_eq!(fitting["memory"]["fit"], "fits", "{}", fitting["memory"]);
     assert_eq!(fitting["memory"]["enough_ipus"], Value::Null);
@@ -99,7 +99,7 @@ fn dimensions_multiply_the_work() {
 /// The questions of a dialog before a model is imported: initial sizes, outputs, loss, stages, and
 /// nodes that are not modelled.
 #[test]
-fn what_a_dialog_asks() {
+fn the_questions_of_a_dialog_are_answered() {
     let of = |name: &str| json(&[&file(name).to_string_lossy()]);
     let dynamic = of("mnist_dynamic_batch.onnx");
     let batch = &dynamic["symbols"][0];

@@ -80,7 +80,7 @@ fn every_small_file_compiles_with_all_defaults() {
 /// Files after bug reports of other programs: each is simulated, with the multiplications that its
 /// shapes give.
 #[test]
-fn files_that_others_refused_are_simulated() {
+fn files_refused_by_other_programs_are_simulated() {
     let cases: [(&str, &[&str], u64); 9] = [
         ("empty_past", &[], 262_144),
         (
@@ -134,7 +134,7 @@ fn other_names_of_values_change_no_figure() {
 }
 
 #[test]
-fn a_file_that_decides_less_is_told_what_to_set() {
+fn open_decisions_of_a_file_name_their_keys() {
     let unknown = refusal("mnist_dynamic_batch.onnx", &["model.dim.bacth=4"]);
     assert!(unknown.contains("did you mean batch"), "{unknown}");
     let fixed = refusal("guide_mnist.onnx", &["model.batch_size=3"]);
@@ -150,7 +150,7 @@ fn a_file_that_decides_less_is_told_what_to_set() {
 
 /// The number of micro-batches that fill a pipeline is found automatically.
 #[test]
-fn pipelines_are_full_by_themselves() {
+fn pipelines_are_filled_by_default() {
     for (overrides, iterations, accumulation) in [
         (&["target.ipus=4"][..], 4, 1),
         (&["target.ipus=4", "model.loss=cross_entropy"], 1, 7),
@@ -306,7 +306,7 @@ fn product_flops(spec: &Spec) -> u64 {
 
 /// Fusing nodes changes how a graph runs, not its multiplications.
 #[test]
-fn joined_nodes_multiply_as_much() {
+fn fused_nodes_have_the_same_multiplications() {
     let files = [
         ("transformer.onnx", false),
         ("bert_dynamo.onnx", false),
@@ -369,7 +369,7 @@ fn depth_first(graph: &tilescope_onnx::OnnxGraph) -> tilescope_onnx::OnnxGraph {
 
 /// Any number that a file computes can be minimized; other outputs are refused with a message.
 #[test]
-fn training_begins_at_any_number() {
+fn any_number_can_be_the_loss() {
     let trained = |name: &str, overrides: &[&str]| {
         let overrides = [&["model.training=true"], overrides].concat();
         assert!(figures(&spec(name, &overrides)).cycles.is_some(), "{name}");
@@ -397,11 +397,12 @@ fn linear_layers(turned: bool, bias: bool) -> OnnxFileBuilder {
             ["w", "t", "p", "b", "x"].map(|name| format!("{name}{at}"));
         let result = format!("x{}", at + 1);
         let (rows, columns) = (sizes[at], sizes[at + 1]);
-        let model = match turned {
-            true => model
+        let model = if turned {
+            model
                 .tensor(weight(&weights, &[columns, rows]))
-                .node(Node::new("Transpose", &[&weights], &[&used]).ints("perm", &[1, 0])),
-            false => model.tensor(weight(&used, &[rows, columns])),
+                .node(Node::new("Transpose", &[&weights], &[&used]).ints("perm", &[1, 0]))
+        } else {
+            model.tensor(weight(&used, &[rows, columns]))
         };
         if !bias {
             return model.node(Node::new("MatMul", &[&before, &used], &[&result]));
@@ -418,7 +419,7 @@ fn linear_layers(turned: bool, bias: bool) -> OnnxFileBuilder {
 /// the product: forward and backward pass are those of a layer whose weights have the product's
 /// layout.
 #[test]
-fn weights_that_are_turned_around_cost_nothing() {
+fn transposed_weights_cost_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let of = |turned: bool, bias: bool, training: &str| {
         let path = directory.path().join("linear.onnx");
@@ -468,7 +469,7 @@ fn a_pooling_of_the_whole_field_is_a_mean() {
 
 /// A file is recognized by its first bytes.
 #[test]
-fn a_file_of_another_name_is_simulated_all_the_same() {
+fn a_file_of_another_name_is_simulated() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("model.bin");
     std::fs::copy(file("guide_mnist.onnx"), &path).expect("copied");
@@ -503,7 +504,7 @@ fn a_file_of_another_name_is_simulated_all_the_same() {
 
 /// Each damaged file is read, or refused with a sentence, without a panic.
 #[test]
-fn damaged_files_are_told() {
+fn damaged_files_are_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("damaged.onnx");
     let named = path.to_string_lossy().into_owned();

@@ -19,7 +19,7 @@ fn spec(path: &Path, overrides: &[&str]) -> Spec {
 }
 
 #[test]
-fn operations_say_which_nodes_they_are_of() {
+fn operations_name_their_nodes() {
     let (report, _directory) =
         common::report(&file("bert_dynamo_train.onnx").to_string_lossy(), &[]);
     let operations = report.operations().expect("reads");
@@ -41,7 +41,7 @@ fn operations_say_which_nodes_they_are_of() {
 }
 
 #[test]
-fn the_file_is_named_with_what_became_of_it() {
+fn the_file_is_named_with_the_treatment_of_its_nodes() {
     let (report, directory) = common::report(&file("bert.onnx").to_string_lossy(), &[]);
     let model = imported_model(&report).expect("reads").expect("imported");
     assert!(model.model.path.ends_with("tests/data/onnx/bert.onnx"));
@@ -60,7 +60,7 @@ fn the_file_is_named_with_what_became_of_it() {
 
 /// A second simulation of a report's spec warns if the file has changed.
 #[test]
-fn a_file_that_has_changed_is_told() {
+fn a_changed_file_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("model.onnx");
     std::fs::copy(file("guide_mnist.onnx"), &path).expect("copied");
@@ -96,7 +96,7 @@ fn with_unknown(overrides: &[&str]) -> Spec {
 }
 
 #[test]
-fn what_rests_on_unknown_operators_is_told_everywhere() {
+fn figures_with_unknown_operators_are_labelled_everywhere() {
     let refused = Simulation::compile(&with_unknown(&[]), MOST_RECORDS).err();
     let refused = refused.expect("it is refused").to_string();
     assert!(

@@ -14,7 +14,7 @@ use tilescope_test_tiers::up_to;
 /// Without training, the proposal for a pipeline that fills and drains too often is more
 /// micro-batches per call, and never an accumulation, which would be refused.
 #[test]
-fn what_is_proposed_for_an_inference_is_no_accumulation() {
+fn no_accumulation_is_proposed_for_inference() {
     let mut proposed = 0;
     for iterations in [4, 7] {
         let overrides = [
@@ -41,7 +41,7 @@ fn what_is_proposed_for_an_inference_is_no_accumulation() {
 
 /// A deeper buffer never takes longer, for any depth, and its memory on the host is reported.
 #[test]
-fn buffers_may_be_as_deep_as_published_programs_have_them() {
+fn buffers_may_be_as_deep_as_in_published_programs() {
     let spread = [
         "options.device_iterations=300",
         "options.host.seconds_per_micro_batch=100e-6",
@@ -79,7 +79,7 @@ fn small_transformer(proportion: &str, more: &[&str]) -> CompiledProgram {
 /// A list of equal values equals the single value: the same plans, cycles and bytes, for any origin
 /// of stages.
 #[test]
-fn equal_proportions_are_one() {
+fn equal_proportions_equal_a_single_one() {
     let balanced = ["options.stages=[]", "options.auto_stage=balanced"];
     for stages in [&[SMALL_STAGES][..], &balanced].into_iter().take(up_to(1)) {
         let each = small_transformer("[0.13, 0.13, 0.13, 0.13]", stages).compilation;
@@ -132,7 +132,7 @@ fn a_list_has_a_proportion_for_each_ipu() {
 
 /// Every stream above 128 MiB has a warning, and no smaller one.
 #[test]
-fn streams_that_are_too_long_are_told() {
+fn streams_that_are_too_long_are_reported() {
     let file = "tests/data/onnx/long_stream.onnx";
     let warnings = |spec: &str, overrides: &[&str]| {
         let notes = compile(&common::spec(spec, overrides)).expect("compiles").compilation.notes;
@@ -155,7 +155,7 @@ fn streams_that_are_too_long_are_told() {
 
 /// An option without effect has a note.
 #[test]
-fn options_that_change_nothing_are_told() {
+fn options_without_effect_are_reported() {
     let notes = |spec: &str, overrides: &[&str]| {
         compile(&common::spec(spec, overrides)).expect("compiles").compilation.notes.join("\n")
     };
@@ -342,7 +342,7 @@ fn float32_norms_are_trained_in_float32() {
 
 /// A precision key without effect has a note.
 #[test]
-fn precisions_that_change_nothing_are_told() {
+fn precisions_without_effect_are_reported() {
     let norm = "model.precision_of.norm=float16";
     let single = common::spec("offload", &["model.precision=float32", norm]);
     let notes = compile(&single).expect("compiles").compilation.notes;
@@ -354,7 +354,7 @@ fn precisions_that_change_nothing_are_told() {
 /// The message for a model with more blocks than IPUs proposes ways to split it, and each of them
 /// works.
 #[test]
-fn more_blocks_than_ipus_are_split_as_the_message_says() {
+fn more_blocks_than_ipus_are_split_as_the_message_proposes() {
     for (name, blocks) in [("vit", 5), ("gpt2", 5), ("bert", 5)].into_iter().take(up_to(2)) {
         for ipus in [3, 2].into_iter().take(up_to(1)) {
             let text = format!(
@@ -417,7 +417,7 @@ fn wide_weight_loads_save_cycles() {
 /// Advice on precision depends on the types of operations: a file in half precision gets none, one
 /// in single precision does.
 #[test]
-fn files_are_advised_by_the_types_that_they_have() {
+fn advice_for_files_depends_on_their_types() {
     let directory = tempfile::tempdir().expect("a directory");
     for (kind, to, is_single) in [("f16", 10, false), ("f32", 1, true)] {
         let path = directory.path().join(format!("{kind}.onnx"));
@@ -441,15 +441,12 @@ fn files_are_advised_by_the_types_that_they_have() {
 /// fixes their number: all samples count, whole operations exist for each part, and activations are
 /// smaller.
 #[test]
-fn files_are_worked_on_in_parts() {
+fn files_are_processed_in_parts() {
     let factor = |factor: u64| format!("options.batch_serialization_settings.factor={factor}");
     let fixed = "tests/data/onnx/phased_batch_parts.onnx";
     let symbolic = "tests/data/onnx/mnist_dynamic_batch.onnx";
     for (file, samples, parts) in [(fixed, 32, [4, 2]), (symbolic, 33, [3, 11])] {
-        let batch = match file == symbolic {
-            true => vec!["model.batch_size=33"],
-            false => Vec::new(),
-        };
+        let batch = if file == symbolic { vec!["model.batch_size=33"] } else { Vec::new() };
         let compiled = |parts: u64| {
             let factor = factor(parts);
             let spec = common::spec(file, &[&batch[..], &[&factor]].concat());

@@ -131,7 +131,7 @@ mod signals {
     }
 
     #[test]
-    fn a_limit_on_the_size_of_files_is_an_error_in_words() {
+    fn a_limit_on_the_size_of_files_gives_a_message() {
         let directory = tempfile::tempdir().unwrap();
         // The shell counts blocks of 512 or 1,024 bytes.
         let mut command = common::limited_tilescope("ulimit -f 64");
@@ -144,7 +144,7 @@ mod signals {
     }
 
     #[test]
-    fn a_pipe_under_the_name_of_a_report_is_refused_in_words() {
+    fn a_pipe_under_the_name_of_a_report_is_refused_with_a_message() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("profile.pop");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -159,7 +159,7 @@ mod signals {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_name_that_is_no_utf_8_is_written() {
+    fn a_name_that_is_not_utf_8_is_written() {
         use std::os::unix::ffi::OsStrExt;
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join(std::ffi::OsStr::from_bytes(b"memory\xff.csv"));

@@ -153,7 +153,7 @@ fn more_pairs_of_ipus_make_phases_faster_and_never_slower() {
 
 /// Loaded data were stored before, and their place on the chip was needed in between.
 #[test]
-fn phases_load_what_was_stored_and_is_not_there() {
+fn phases_load_only_data_that_were_stored_and_removed() {
     let sets = ["options.execution=phased", "options.device_iterations=1"];
     let spec = common::spec("mnist_pipeline", &sets);
     let compiled = compile(&spec).expect("compiles");
@@ -343,7 +343,7 @@ fn clustered_loads_come_first() {
 }
 
 #[test]
-fn blocks_are_dealt_over_as_many_phases() {
+fn blocks_are_distributed_over_the_given_phases() {
     for phases in [1, 2, 3, 8] {
         let key = format!("{SETTINGS}.phases={phases}");
         let spec = phased(&["model.layers=8", "target.ipus=2", key.as_str()]);
@@ -516,7 +516,7 @@ fn off_loading_makes_no_tile_fuller_than_its_code() {
 }
 
 #[test]
-fn what_has_no_effect_is_refused() {
+fn settings_without_effect_are_refused() {
     let phased = "options.execution=phased";
     let weights = io_schedule("weight", "on_demand");
     assert!(refusal(PERCEPTRON, &[&weights]).contains("there are no phases"));

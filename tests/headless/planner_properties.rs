@@ -211,7 +211,7 @@ proptest! {
     /// Sums of at most 16 are left out: they are stored in a narrower type, by another vertex than
     /// planned.
     #[test]
-    fn products_take_what_was_planned(machine in any_machine(), params in any_matmul()) {
+    fn products_take_the_planned_time(machine in any_machine(), params in any_matmul()) {
         let params = ConvParams { in_channels: params.in_channels + 16, ..params };
         let plan = plan(&machine, &params, &ConvOptions::new(ConvPass::MatMul)).expect("a plan");
         let work = conv::forward(&machine, &plan, OperandSource::Planned, OperandSource::Planned);
@@ -359,7 +359,7 @@ fn impossible_shapes_are_explained() {
 
 /// An operand with fewer elements than tiles is sent by the tiles where it is.
 #[test]
-fn small_operands_come_from_where_they_lie() {
+fn small_operands_are_sent_from_their_own_tiles() {
     let machine = machine("mk2");
     let params = ConvParams {
         input_type: DType::Float,

@@ -208,9 +208,12 @@ fn table_of_keys() -> String {
             lines.push(format!("| `{}` | {} |", key.path, rules.join(", ")));
         }
     }
-    lines.extend(not_proposed().map(|(key, reason)| match KEYS.iter().any(|of| of.path == key) {
-        true => format!("| `{key}` | none: {reason} |"),
-        false => format!("| all others of `[{key}]` | none: {reason} |"),
+    lines.extend(not_proposed().map(|(key, reason)| {
+        if KEYS.iter().any(|of| of.path == key) {
+            format!("| `{key}` | none: {reason} |")
+        } else {
+            format!("| all others of `[{key}]` | none: {reason} |")
+        }
     }));
     lines.join("\n")
 }
@@ -226,7 +229,7 @@ fn near_their_claims(all: &[Tried]) -> (usize, usize, f64) {
 }
 
 #[test]
-fn what_is_advised_was_tried() {
+fn advice_holds_when_it_is_tried() {
     let is_fast = |(spec, changes): &&ProvenSpec| changes.is_empty() && FAST_SPECS.contains(spec);
     let specs = SPECS.iter().chain(FULL_SPECS).filter(|spec| slow_tests() || is_fast(spec));
     let all: Vec<Tried> = specs.flat_map(proven).collect();
@@ -322,7 +325,7 @@ fn documented(place: &str, table: &str) {
 }
 
 #[test]
-fn what_cannot_be_tried_is_said() {
+fn proposals_that_cannot_be_tried_are_reported() {
     let report = crate::common::tilescope(&["insights", "no such spec", "--prove"]);
     assert_eq!(report.status.code(), Some(2), "{}", stderr(&report));
     let directory = tempfile::tempdir().expect("directory");

@@ -338,7 +338,7 @@ fn bombs_go_out() {
 }
 
 #[test]
-fn a_question_comes_from_a_file_or_standard_input() {
+fn a_query_comes_from_a_file_or_standard_input() {
     let directory = report(StepLayout::Rows);
     let file = directory.path().join("question.sql");
     std::fs::write(&file, "-- how many\nSELECT count(*) AS steps FROM steps;\n").expect("written");
@@ -354,7 +354,7 @@ fn a_question_comes_from_a_file_or_standard_input() {
 }
 
 #[test]
-fn a_reader_who_has_enough_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let directory = report(StepLayout::Columns);
     let mut program = Command::new(env!("CARGO_BIN_EXE_tilescope"))
         .args([
@@ -375,7 +375,7 @@ fn a_reader_who_has_enough_is_no_failure() {
 }
 
 #[test]
-fn other_sqlites_are_told_how_to_ask() {
+fn other_sqlite_programs_get_a_hint() {
     let directory = report(StepLayout::Columns);
     let file = directory.path().join("profile.pop");
     let db = rusqlite::Connection::open(&file).expect("opens");
@@ -456,7 +456,7 @@ fn all_kinds(scratch: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_ready_question_is_answered_or_not_recorded() {
+fn every_prepared_query_is_answered_or_not_recorded() {
     let scratch = tempfile::tempdir().expect("directory");
     let kinds = all_kinds(scratch.path());
     assert!(kinds.len() > 8, "{kinds:?}");
@@ -482,7 +482,7 @@ fn every_ready_question_is_answered_or_not_recorded() {
 }
 
 #[test]
-fn ready_questions_have_names_of_their_own() {
+fn prepared_queries_have_unique_names() {
     for (at, ready) in READY_QUERIES.iter().enumerate() {
         assert!(READY_QUERIES[..at].iter().all(|other| other.name != ready.name), "{}", ready.name);
         assert!(!ready.name.contains(' ') && !ready.about.is_empty());

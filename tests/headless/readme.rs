@@ -78,7 +78,7 @@ fn the_tables_of_options_are_those_of_the_declarations() {
 }
 
 #[test]
-fn every_key_says_which_view_shows_it() {
+fn every_key_names_the_view_that_shows_it() {
     for key in KEYS.iter() {
         let views = &key.notes.shows_in;
         assert!(

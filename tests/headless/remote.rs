@@ -197,7 +197,7 @@ fn a_report_is_copied_once_and_again_when_it_changes() {
 }
 
 #[test]
-fn a_copy_goes_on_where_the_connection_was_lost() {
+fn a_copy_resumes_after_a_lost_connection() {
     let (directory, cache) = (a_report(), tempfile::tempdir().unwrap());
     let host = "cut-once";
     let lost = open(host, directory.path(), Some(cache.path())).err().unwrap().to_string();
@@ -227,7 +227,7 @@ fn copies_that_differ_from_the_file_are_refused() {
 }
 
 #[test]
-fn two_who_open_the_same_report_share_a_copy() {
+fn two_processes_that_open_the_same_report_share_a_copy() {
     let (directory, cache) = (a_report(), tempfile::tempdir().unwrap());
     let open = || open("log-both", directory.path(), Some(cache.path())).unwrap().file_size();
     std::thread::scope(|scope| {
@@ -279,7 +279,7 @@ fn a_machine_that_falls_silent_is_given_up() {
 }
 
 #[test]
-fn copies_that_were_not_opened_for_longest_are_removed() {
+fn the_least_recently_opened_copies_are_removed() {
     let (directory, cache) = (a_report(), tempfile::tempdir().unwrap());
     let copies = cache.path().join("remote");
     for age in 1..40 {

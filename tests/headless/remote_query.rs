@@ -55,7 +55,7 @@ impl FarSide {
 }
 
 #[test]
-fn questions_are_answered_there_as_here() {
+fn queries_have_the_same_answers_there_and_here() {
     let far = FarSide::new(SSH);
     for arguments in [
         &["slowest-programs"][..],
@@ -133,7 +133,7 @@ fn a_file_is_written_here_and_whole_or_not_at_all() {
 }
 
 #[test]
-fn where_the_program_is_missing_the_report_is_copied_and_asked_here() {
+fn without_the_program_the_report_is_copied_and_queried_here() {
     let far = FarSide::new(WITHOUT_PROGRAM);
     for arguments in [&["slowest-programs"][..], &["--tables"]] {
         let [here, there] = [false, true].map(|there| far.query(there, arguments));

@@ -104,7 +104,7 @@ fn replicas_that_are_alike_have_no_waits_of_their_own() {
 }
 
 #[test]
-fn a_slower_instance_holds_up_all_replicas_that_sync_together() {
+fn a_slower_instance_delays_all_replicas_that_sync_together() {
     let slower = ["options.host.slower_instances=1", "options.host.slower_instance_factor=3"];
     let (end, of_each) = waits(&slower);
     let (all_slower, _) = waits(&["options.host.slower_instances=2", slower[1]]);
@@ -121,7 +121,7 @@ fn a_slower_instance_holds_up_all_replicas_that_sync_together() {
 }
 
 #[test]
-fn a_slower_loader_holds_up_the_replicas_of_other_instances() {
+fn a_slower_loader_delays_the_replicas_of_other_instances() {
     let loader = [
         "options.host.loader=async",
         "options.host.seconds_per_sample=1e-3",
@@ -160,7 +160,7 @@ fn independent_replicas_wait_for_their_own_data_only() {
 }
 
 #[test]
-fn what_replicas_wait_for_is_in_the_report_and_breaks_no_law() {
+fn waits_of_replicas_are_in_the_report_and_valid() {
     for together in ["false", "true"] {
         let independent = format!("options.sync_replicas_independently={together}");
         for io in [&[][..], &["options.num_io_tiles=32", "options.overlap_io=inner_loop"]] {
@@ -294,7 +294,7 @@ fn waits_of_lanes(overrides: &[&str]) -> (Vec<(Cycles, Cycles)>, Vec<ReplicaWait
 }
 
 #[test]
-fn the_lanes_of_differing_replicas_wait_as_long_as_is_told() {
+fn the_lanes_of_differing_replicas_wait_as_long_as_reported() {
     for overrides in [
         &["options.host.slower_instances=1"][..],
         &["options.sync_replicas_independently=true"],

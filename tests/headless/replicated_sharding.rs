@@ -113,7 +113,7 @@ fn collectives_move_all_but_the_own_share() {
 
 /// Replicas with the same shard in different instances sum it over the instances.
 #[test]
-fn shares_are_added_up_over_the_instances() {
+fn shares_are_summed_over_the_instances() {
     for (replicas, instances) in [(4, 2), (8, 2), (12, 3)] {
         let whole = compile(&perceptron(replicas, 1, &[], &[])).expect("compiles");
         let weights: Bytes = kept_tensors(&whole)
@@ -136,7 +136,7 @@ fn shares_are_added_up_over_the_instances() {
 }
 
 #[test]
-fn gathered_weights_are_there_only_while_they_are_used() {
+fn gathered_weights_exist_only_while_they_are_used() {
     let spec = perceptron(4, 1, &["weights"], &[]);
     let compiled = compile(&spec).expect("compiles");
     let gathered: Vec<_> = compiled

@@ -144,7 +144,7 @@ fn samples(directory: &Path) -> [PathBuf; 3] {
 }
 
 #[test]
-fn cut_off_anywhere() {
+fn truncated_files_are_reported() {
     let directory = tempdir().unwrap();
     for sample in samples(directory.path()) {
         let whole = fs::read(&sample).unwrap();
@@ -166,7 +166,7 @@ fn cut_off_anywhere() {
 }
 
 #[test]
-fn bits_flipped_anywhere() {
+fn flipped_bits_do_no_harm() {
     flip_bits(cases(150), 2);
 }
 
@@ -192,7 +192,7 @@ fn flip_bits(times: u32, seed: u64) {
 }
 
 #[test]
-fn pages_replaced_by_others() {
+fn replaced_pages_do_no_harm() {
     let directory = tempdir().unwrap();
     for sample in samples(directory.path()) {
         let whole = fs::read(&sample).unwrap();
@@ -228,7 +228,7 @@ fn full_report(steps: u64) -> ReportBuilder {
 }
 
 #[test]
-fn pieces_of_the_index_that_lie() {
+fn wrong_pieces_of_the_index_do_no_harm() {
     lie(cases(400), 5);
 }
 
@@ -286,7 +286,7 @@ fn ask_changed(sql: &str) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn numbers_that_cannot_be_are_left_out() {
+fn impossible_numbers_are_left_out() {
     let cases = [
         "UPDATE tile_patterns SET runs = '[[0,1,1,1,-1]]'",
         "UPDATE memory_by_tile SET non_interleaved = 'many'",
@@ -303,7 +303,7 @@ fn numbers_that_cannot_be_are_left_out() {
 }
 
 #[test]
-fn addresses_that_cannot_be_are_left_out() {
+fn impossible_addresses_are_left_out() {
     // A first tile above all tiles, and an address above all memory.
     for blob in ["ffffffffffffffffff01", "0002ffffffffffffffffff01"] {
         let (_, warnings) = ask_changed(&format!("UPDATE addresses SET data = x'{blob}'"));
@@ -313,7 +313,7 @@ fn addresses_that_cannot_be_are_left_out() {
 }
 
 #[test]
-fn steps_that_cannot_be_are_noticed() {
+fn impossible_steps_are_detected() {
     let cases = [
         "UPDATE steps_by_ipu SET cycles_base = -5 WHERE step_id = 77",
         "UPDATE steps_by_ipu SET active_cycles_to_max = 4611686018427387904 WHERE step_id = 77",
@@ -355,7 +355,7 @@ fn runs_of_tiles_that_overlap_are_left_out() {
 }
 
 #[test]
-fn programs_that_run_in_circles_are_cut() {
+fn cyclic_programs_are_cut() {
     let directory = tempdir().unwrap();
     let mut report = ReportBuilder::new(1, 1);
     let (a, b) =
@@ -475,7 +475,7 @@ fn tangle_pages(path: &Path, page_bytes: usize) {
 }
 
 #[test]
-fn pages_that_point_at_each_other_come_to_an_end() {
+fn walks_over_cyclic_pages_end() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("profile.pop");
     let db = Connection::open(&path).unwrap();
@@ -515,7 +515,7 @@ fn long_names_are_not_held_by_each_variable() {
 }
 
 #[test]
-fn texts_that_a_few_bytes_stand_for_are_bounded() {
+fn texts_that_unpack_from_a_few_bytes_are_bounded() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("profile.pop");
     let db = Connection::open(&path).unwrap();
@@ -556,7 +556,7 @@ fn with_large_cell(report: &Connection, table: &str, column: &str) -> bool {
 /// message, and so do exports of all tables.
 #[test]
 #[cfg(unix)]
-fn no_cell_decides_how_much_memory_is_taken() {
+fn no_cell_determines_the_use_of_memory() {
     let sample = PathBuf::from(common::sample("mnist_pipeline"));
     let directory = tempdir().unwrap();
     let file = directory.path().join("profile.pop");

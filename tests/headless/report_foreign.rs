@@ -70,7 +70,7 @@ fn ask_everything(report: &Report) {
 }
 
 #[test]
-fn a_plain_file_is_understood() {
+fn a_plain_file_is_read() {
     let place = Place::with(&Foreign::default());
     let before = contents(place.directory.path());
     let report = place.open();
@@ -355,7 +355,7 @@ fn a_damaged_cache_is_thrown_away() {
 }
 
 #[test]
-fn no_place_for_a_cache_is_no_problem() {
+fn a_missing_cache_directory_is_no_problem() {
     let foreign = Foreign { steps: 20_000, tiles_per_ipu: 4, ..Foreign::default() };
     let place = Place::with(&foreign);
     for cache in [None, Some(place.file().join("below a file")), Some("/proc/none".into())] {
@@ -379,7 +379,7 @@ fn building_can_be_cancelled() {
 }
 
 #[test]
-fn many_may_ask_at_once() {
+fn parallel_queries_work() {
     let place = Place::with(&Foreign { steps: 8000, tiles_per_ipu: 4, ..Foreign::default() });
     let report = place.open();
     std::thread::scope(|scope| {

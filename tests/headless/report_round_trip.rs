@@ -67,18 +67,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(60), failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn everything_comes_back(seed in any::<u64>(), steps in 0u64..60) {
+    fn everything_round_trips(seed in any::<u64>(), steps in 0u64..60) {
         check_both_layouts(random_report(seed, steps));
     }
 }
 
 #[test]
-fn many_steps_come_back() {
+fn many_steps_round_trip() {
     check_both_layouts(random_report(7, 20_000));
 }
 
 #[test]
-fn an_empty_report_comes_back() {
+fn an_empty_report_round_trips() {
     check_round_trip(&ReportBuilder::new(1, 1));
     check_round_trip(&ReportBuilder::new(0, 0));
 }

@@ -233,7 +233,7 @@ fn a_report_that_is_replaced_is_read_to_its_end() {
 
 /// A query on the steps of a long run fails with a hint; an empty answer would look valid.
 #[test]
-fn steps_that_are_no_rows_say_how_to_ask() {
+fn queries_on_steps_without_rows_get_a_hint() {
     let directory = tempdir().unwrap();
     let mut report = ReportBuilder::new(1, 1);
     let work = report.compute("work", 10);

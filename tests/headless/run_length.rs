@@ -244,7 +244,7 @@ fn shares_do_not_depend_on_the_length_of_a_long_run() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(long_cases(60)))]
     #[test]
-    fn a_part_of_the_marks_says_what_all_of_them_say(
+    fn facts_from_a_part_of_the_marks_equal_those_from_all(
         spec in 0..SPECS.len(),
         iterations in 20u64..70,
         most_marks in 400u64..2_000,

@@ -45,7 +45,7 @@ fn cost(options: &str) -> (Bytes, Cycles) {
 }
 
 #[test]
-fn every_scheme_moves_memory_and_time_as_the_guides_say() {
+fn every_scheme_changes_memory_and_time_as_in_the_guides() {
     let mut wrong = Vec::new();
     let mut bases = BTreeMap::new();
     let every = if slow_tests() { 1 } else { 5 };
@@ -80,7 +80,7 @@ fn compiled(overrides: &[&str]) -> CompiledProgram {
 }
 
 #[test]
-fn state_off_the_chip_is_there_only_while_it_is_updated() {
+fn off_chip_state_is_loaded_only_while_it_is_updated() {
     let here = compiled(&[]);
     let away = compiled(&["options.location.optimizer_state.on_chip=false"]);
     assert!(variable_bytes(&here, "Accl1___", true) > Bytes(80_000 * 4));
@@ -109,7 +109,7 @@ fn sharded_state_takes_a_share_of_the_memory() {
 }
 
 #[test]
-fn stashes_are_as_deep_as_each_convention_says() {
+fn stashes_have_the_depth_of_each_convention() {
     let depths = |overrides: &[&str]| compiled(overrides).schedule.stash_depths.clone();
     let guide = "options.stash_convention=memory_guide";
     let interleaved = "options.pipeline_schedule=interleaved";
@@ -170,7 +170,7 @@ fn more_instances_lift_the_limit_of_one_host() {
 }
 
 #[test]
-fn split_layers_take_less_memory_and_talk_to_each_other() {
+fn split_layers_take_less_memory_and_exchange_data() {
     let overrides = |parts: u32| {
         let parts = format!("options.tensor_parallel={parts}");
         common::spec("tests/data/specs/perceptron.toml", &["model.width=512", &parts])
@@ -190,7 +190,7 @@ fn split_layers_take_less_memory_and_talk_to_each_other() {
 }
 
 #[test]
-fn dithered_convolutions_lie_on_tiles_of_their_own() {
+fn dithered_convolutions_start_on_different_tiles() {
     let weights = |dithering: &str| -> Vec<(String, TileRuns<Bytes>)> {
         let variables = compiled(&[dithering]).compilation.variables;
         let convolutions = variables.iter().filter(|each| each.name.ends_with("/conv/weight"));
@@ -234,7 +234,7 @@ fn merged_collectives_are_bound_by_the_links() {
 
 /// Parts of a micro-batch together do the work of the whole, with the same weights.
 #[test]
-fn parts_of_a_micro_batch_do_what_the_whole_does() {
+fn parts_of_a_micro_batch_do_the_work_of_the_whole() {
     let parts = |factor: u64| {
         let factor = format!("options.batch_serialization_settings.factor={factor}");
         let spec = common::spec("mnist_pipeline", &["model.batch_size=32", &factor]);

@@ -21,7 +21,7 @@ fn names(rows: &[Value]) -> Vec<&str> {
 const SHORT: [&str; 1] = ["tests/data/specs/perceptron.toml"];
 
 #[test]
-fn bars_stand_in_the_order_of_their_gains() {
+fn bars_are_sorted_by_their_gains() {
     let found = sensitivity(&[&SHORT[..], &["--operations", "4"]].concat());
     for of in ["resources", "operations"] {
         let changes: Vec<f64> =
@@ -43,7 +43,7 @@ fn bars_stand_in_the_order_of_their_gains() {
 
 /// Each run on a machine that can be bought has the band of whole programs, also in text.
 #[test]
-fn runs_say_what_they_may_be_off_by() {
+fn runs_have_error_bands() {
     let found = sensitivity(&[&SHORT[..], &["--operations", "2"]].concat());
     // No measurement supports a changed machine.
     let is_bought = |row: &&Value| {
@@ -98,7 +98,7 @@ fn a_factor_of_one_gains_nothing() {
 
 /// The answer about a machine equals its simulation.
 #[test]
-fn gains_are_those_of_the_changed_spec() {
+fn gains_equal_those_of_the_changed_spec() {
     let found = sensitivity(&[&SHORT[..], &["--operations", "0"]].concat());
     assert_eq!(list(&found, "operations").len(), 0);
     let exchange = list(&found, "resources").iter().find(|row| row["name"] == "exchange");
@@ -161,7 +161,7 @@ fn a_program_that_does_not_fit_may_fit_elsewhere() {
 }
 
 #[test]
-fn nonsense_is_refused_and_says_what_would_do() {
+fn nonsense_is_refused_with_a_remedy() {
     let cases: &[(&[&str], &str)] = &[
         (&["mnist_pipelin"], "did you mean mnist_pipeline?"),
         (&["mnist_pipeline", "--factor", "0"], "a number from 0.1 to 100"),
@@ -182,7 +182,7 @@ fn nonsense_is_refused_and_says_what_would_do() {
 
 /// A machine outside of a range is refused, and the others are still tried.
 #[test]
-fn machines_beyond_a_range_are_refused_by_themselves() {
+fn machines_beyond_a_range_are_refused_individually() {
     let found = sensitivity(&["matmul_chain", "--factor", "100", "--operations", "0"]);
     let refused = |row: &&Value| row["refused"].is_string();
     let rows = list(&found, "resources");
@@ -193,7 +193,7 @@ fn machines_beyond_a_range_are_refused_by_themselves() {
 }
 
 #[test]
-fn long_runs_are_shortened_and_say_so() {
+fn long_runs_are_shortened_with_a_note() {
     let set = "options.device_iterations=100000";
     let found = sensitivity(&["matmul_chain", "--operations", "0", "--set", set]);
     let said = found["shortened"].as_str().expect("it is too long");

@@ -62,7 +62,7 @@ fn nightly(sizes: &[u32]) -> TempDir {
 /// The error of the model is shown beside each affected figure; a report without predictions has
 /// none.
 #[test]
-fn figures_say_what_they_may_be_off_by() {
+fn figures_have_error_bands() {
     let directory = nightly(&[100, 132]);
     let place = text(directory.path());
     let found = series(&[place]);
@@ -158,7 +158,7 @@ fn a_report_with_itself_has_no_change() {
 }
 
 #[test]
-fn differences_turn_around_with_the_baseline() {
+fn swapping_the_baseline_negates_differences() {
     let [one, other] = [SAMPLES[0], SAMPLES[1]];
     let there = series(&[one, other]);
     let back = series(&[one, other, "--baseline", other]);
@@ -193,7 +193,7 @@ fn operations_of_a_run_are_its_cycles() {
 }
 
 #[test]
-fn a_directory_is_read_in_the_order_of_names_and_says_where_it_changes() {
+fn a_directory_is_read_in_the_order_of_names_with_its_changes() {
     let directory = nightly(&[64, 64, 640, 640]);
     let place = text(directory.path());
     let found = series(&[place, "--per", "run", "--figure", "cycles"]);
@@ -264,7 +264,7 @@ fn a_series_is_a_page() {
 }
 
 #[test]
-fn what_cannot_be_read_is_listed_and_the_rest_goes_on() {
+fn unreadable_reports_are_listed_and_the_rest_continues() {
     let directory = nightly(&[64, 64]);
     let path = |name: &str| directory.path().join(name);
     fs::write(path("notes.txt"), "no report").expect("writes");
@@ -288,7 +288,7 @@ fn what_cannot_be_read_is_listed_and_the_rest_goes_on() {
 }
 
 #[test]
-fn hostile_names_stand_for_themselves() {
+fn hostile_names_are_printed_literally() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let name = "a|b <script>`*_\u{1b}[31m";
     let run = directory.path().join(name);
@@ -320,7 +320,7 @@ fn dense_layer(batch: u32) -> String {
 }
 
 #[test]
-fn a_spec_is_simulated_as_its_revisions_have_it() {
+fn a_spec_is_simulated_in_each_revision() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let place = directory.path();
     if git(place, &["init", "-q"]).is_none() {
@@ -420,7 +420,7 @@ fn parts_and_interaction_are_the_difference() {
 }
 
 #[test]
-fn keys_that_make_no_sense_alone_are_told_together() {
+fn keys_that_are_invalid_alone_are_reported_together() {
     let other =
         "[model]\nname = \"matmul_chain\"\nm = 64\nk = 64\nn = 64\n[target]\nname = \"mk2\"\n";
     let (_directory, paths) = specs([&dense_layer(16), other]);

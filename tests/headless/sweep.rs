@@ -58,7 +58,7 @@ fn rows(path: &Path) -> (i64, i64) {
 
 /// The error of the model is shown beside each affected figure, in every format.
 #[test]
-fn points_say_what_they_may_be_off_by() {
+fn points_have_error_bands() {
     let one = ["dense_layer", "--vary", "model.batch_size=4,8"];
     let banded = [
         "seconds_per_sample",
@@ -161,7 +161,7 @@ fn shards_are_disjoint_and_merge_to_the_whole() {
 }
 
 #[test]
-fn a_sweep_that_was_killed_goes_on() {
+fn a_killed_sweep_can_be_resumed() {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("points.db");
     let arguments = ["dense_layer", "--vary", "model.batch_size=1..24", "--results", text(&file)];
@@ -221,7 +221,7 @@ fn no_point_of_the_front_is_dominated() {
 
 /// A refused point is a row with the reason, and the others are present.
 #[test]
-fn what_is_refused_says_why() {
+fn refused_points_have_a_reason() {
     let arguments = [
         "dense_layer",
         "--vary",
@@ -284,7 +284,7 @@ fn kill_child(parent: u32, word: &str) -> bool {
 /// A killed child affects no other: the others are rows, and it is retried.
 #[cfg(target_os = "linux")]
 #[test]
-fn children_that_die_are_tried_again() {
+fn children_that_die_are_retried() {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("points.db");
     let arguments = [
@@ -368,7 +368,7 @@ fn a_full_disk_ends_a_sweep_and_loses_nothing() {
 }
 
 #[test]
-fn files_of_others_are_refused() {
+fn files_of_other_programs_are_refused() {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("points.db");
     let of = |spec: &str, file: &Path| {
@@ -410,7 +410,7 @@ fn files_of_others_are_refused() {
 /// The plots have the lines, their legend, and the points of the front.
 #[cfg(feature = "gui")]
 #[test]
-fn plots_show_what_was_found() {
+fn plots_show_the_results() {
     let directory = tempfile::tempdir().expect("directory");
     let (svg, png) = (directory.path().join("points.svg"), directory.path().join("points.png"));
     let arguments = [&SWEEP[..], &["--plot", text(&svg)]].concat();

@@ -47,7 +47,7 @@ fn every_table_has_its_columns_on_every_report() {
 }
 
 #[test]
-fn tables_of_one_thing_agree() {
+fn tables_about_the_same_subject_agree() {
     let (_directory, report) = pipeline();
     let variables = sum(&report, "memory", "variables", "Size");
     let always = sum(&report, "liveness", "always-live", "All tiles");

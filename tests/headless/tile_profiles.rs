@@ -258,7 +258,7 @@ fn exchanges_have_their_measured_arrivals_and_transfers() {
 }
 
 #[test]
-fn every_command_takes_a_profile_and_nothing_beside_it_changes() {
+fn every_command_accepts_a_profile_and_changes_no_file() {
     let (directory, path) = file(&IpuStackProfile::layers(8, 4).bytes());
     let before = fs::metadata(&path).unwrap().modified().unwrap();
     let (file, at) = (path.to_string_lossy().into_owned(), directory.path().to_string_lossy());
@@ -323,7 +323,7 @@ fn a_converted_profile_is_a_report_with_the_same_bytes_every_time() {
 }
 
 #[test]
-fn what_was_made_is_kept_until_the_file_changes() {
+fn converted_reports_are_kept_until_the_file_changes() {
     let (_directory, path) = file(&IpuStackProfile::layers(3, 2).bytes());
     let cache = tempdir().unwrap();
     let open = || Report::open_with_cache(&path, Some(cache.path().to_owned())).unwrap();
@@ -346,7 +346,7 @@ fn what_was_made_is_kept_until_the_file_changes() {
 }
 
 #[test]
-fn bad_profiles_say_what_is_wrong() {
+fn bad_profiles_give_a_reason() {
     let good = IpuStackProfile::layers(3, 2);
     let bytes = good.bytes();
     let sample = |change: &dyn Fn(&mut ProfileSample)| {

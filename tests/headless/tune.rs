@@ -95,14 +95,14 @@ fn the_path_is_drawn() {
 }
 
 #[test]
-fn the_path_is_the_same_however_many_run_at_once() {
+fn the_path_does_not_depend_on_the_number_of_jobs() {
     let one = tune(&["prefetch", "--budget", "15", "--jobs", "1"]);
     let three = tune(&["prefetch", "--budget", "15", "--jobs", "3"]);
     assert_eq!(way(&one), way(&three));
 }
 
 #[test]
-fn a_search_that_was_stopped_goes_on() {
+fn a_stopped_search_can_be_resumed() {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("tune.db");
     let arguments =
@@ -143,7 +143,7 @@ fn a_search_that_was_stopped_goes_on() {
 }
 
 #[test]
-fn what_is_computed_is_left_alone_unless_it_is_freed() {
+fn computed_keys_stay_unchanged_unless_they_are_freed() {
     let found = tune(&["prefetch", "--budget", "15"]);
     let fixed = ["model.", "target.", "options.gradient_accumulation", "options.partials_type"];
     for key in changed(&found) {
@@ -180,7 +180,7 @@ fn conditions_hold_at_the_end() {
 
 /// A search that misses the request reports that, and writes nothing.
 #[test]
-fn what_cannot_be_had_is_no_success() {
+fn a_search_that_misses_the_request_fails() {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("better.toml");
     let cases = [
@@ -199,7 +199,7 @@ fn what_cannot_be_had_is_no_success() {
 }
 
 #[test]
-fn other_objectives_are_made_small() {
+fn other_objectives_are_minimized() {
     let cases = [
         ("io_overlap", "memory", "memory"),
         ("prefetch", "latency", "seconds"),

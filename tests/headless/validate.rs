@@ -42,34 +42,34 @@ fn check(name: &str, bounds: [f64; 3]) {
 }
 
 #[test]
-fn reductions_cost_what_poplar_says() {
+fn reductions_cost_as_in_poplar() {
     check("reduction", [3.0, 1.0, 1.5]);
 }
 
 #[test]
-fn poolings_cost_what_poplar_says() {
+fn poolings_cost_as_in_poplar() {
     check("pooling", [4.0, 4.0, 1.0]);
 }
 
 #[test]
-fn embeddings_cost_what_poplar_says() {
+fn embeddings_cost_as_in_poplar() {
     check("embedding", [2.0, 2.0, 1.0]);
 }
 
 #[test]
-fn recurrent_layers_cost_what_poplar_says() {
+fn recurrent_layers_cost_as_in_poplar() {
     check("lstm", [2.5, 3.0, 0.1]);
     check("gru", [1.7, 3.5, 0.1]);
 }
 
 #[test]
-fn matrix_products_cost_what_poplar_says() {
+fn matrix_products_cost_as_in_poplar() {
     check("gemm", [1.5, 0.5, 3.0]);
 }
 
 #[test]
 #[ignore = "slow without optimisation: cargo test --release --test headless validate:: -- --ignored"]
-fn fully_connected_layers_and_convolutions_cost_what_poplar_says() {
+fn fully_connected_layers_and_convolutions_cost_as_in_poplar() {
     check("fc", [3.0, 5.0, 2.0]);
     check("conv", [3.5, 6.0, 1.5]);
 }
@@ -128,7 +128,7 @@ fn vertices_take_the_cycles_of_hardware() {
 
 /// Errors of whole programs do not depend on rows of vertices.
 #[test]
-fn bands_are_of_operations() {
+fn bands_do_not_depend_on_rows_of_vertices() {
     let pooling = file(|line| line.contains(",pooling,"));
     let vertices = include_str!("../data/hardware_vertices.csv").lines();
     let vertices: String =
@@ -140,7 +140,7 @@ fn bands_are_of_operations() {
 /// All kinds of plans: serial and joint ones, SLIC, expanded and strided kernels, grouped products,
 /// float. The bounds are today's errors, rounded up to whole percents.
 #[test]
-fn a_dozen_plans_cost_what_poplar_says() {
+fn a_dozen_plans_cost_as_in_poplar() {
     let chosen = [
         ("gemm_600x512x20000", "mk1", 1.0),
         ("gemm_1000x512x10000", "mk2", 1.0),
@@ -242,7 +242,7 @@ fn broken_files_are_refused_with_the_line() {
 }
 
 #[test]
-fn what_cannot_be_simulated_is_listed() {
+fn rows_that_cannot_be_simulated_are_listed() {
     let rows = [
         "a,gemm,m=8 k=8 n=8 device-type=Hw,mk2,1,1,1",
         "b,gemm,m=0 k=8 n=8,mk2,1,1,1",

@@ -362,7 +362,7 @@ fn misplaced_marks(report: &ReportBuilder) -> Vec<String> {
 }
 
 #[test]
-fn marks_are_held_against_their_steps_in_runs_of_any_length() {
+fn marks_are_compared_with_their_steps_in_runs_of_any_length() {
     let sound = report_of_many_marks();
     assert_eq!(misplaced_marks(&sound), Vec::<String>::new());
     for wrong in [0, 5_000, 39_999, 40_000] {

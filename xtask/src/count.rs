@@ -143,7 +143,8 @@ impl TokenReader<'_> {
         let mut depth = 0_usize;
         for (line, text) in (first_line..).zip(gap.split('\n')) {
             // A block comment may hold what looks like a line comment.
-            let (opened, closed) = (text.matches("/*").count(), text.matches("*/").count());
+            let opened = text.matches("/*").count();
+            let closed = text.matches("*/").count();
             let words = if depth == 0 { text.trim_start().strip_prefix("//") } else { None };
             if let Some(words) = words {
                 if words.contains(char::is_alphanumeric) && !self.source.is_test(line) {
@@ -245,7 +246,8 @@ struct TreeReader<'a> {
 
 impl TreeReader<'_> {
     fn function(&mut self, signature: &syn::Signature, body: &syn::Block) {
-        let (first, last) = (signature.span().start().line, body.span().end().line);
+        let first = signature.span().start().line;
+        let last = body.span().end().line;
         if !self.source.is_test(first) {
             self.counts.function_lengths.push(last + 1 - first);
         }

@@ -27,8 +27,9 @@ const PHRASES: [&str; 8] = [
     "nothing of",
 ];
 
-/// Words that make a closure's name a verb, alone or followed by others: `add`, `is_open`.
-const VERBS: [&str; 84] = [
+/// Words that make a closure's name a verb, alone or followed by others: `add`, `is_open`. Names of
+/// conversions and iterators follow those of methods: `to_error`, `iter_lanes`.
+const VERBS: [&str; 93] = [
     "add",
     "advance",
     "append",
@@ -38,6 +39,7 @@ const VERBS: [&str; 84] = [
     "build",
     "can",
     "choose",
+    "clamp",
     "clear",
     "collect",
     "compare",
@@ -45,10 +47,12 @@ const VERBS: [&str; 84] = [
     "contains",
     "convert",
     "create",
+    "decode",
     "describe",
     "differs",
     "draw",
     "emit",
+    "encode",
     "ensure",
     "evaluate",
     "exists",
@@ -59,6 +63,7 @@ const VERBS: [&str; 84] = [
     "find",
     "fits",
     "flush",
+    "fold",
     "follow",
     "format",
     "get",
@@ -68,6 +73,7 @@ const VERBS: [&str; 84] = [
     "insert",
     "intern",
     "is",
+    "iter",
     "join",
     "keep",
     "let",
@@ -77,12 +83,15 @@ const VERBS: [&str; 84] = [
     "may",
     "measure",
     "merge",
+    "mirror",
+    "mix",
     "must",
     "needs",
     "normalize",
     "overlaps",
     "parse",
     "pick",
+    "prepare",
     "put",
     "quote",
     "read",
@@ -105,6 +114,7 @@ const VERBS: [&str; 84] = [
     "sort",
     "take",
     "tell",
+    "to",
     "toggle",
     "try",
     "update",
@@ -321,7 +331,7 @@ mod tests {
     #[test]
     fn matches_on_a_boolean_count_and_on_tuples_with_booleans_do_not() {
         let found = counts(
-            "fn f() {\n    match x { true => 1, false => 2 };\n    match x { true => 1, _ => 2 };\n\
+            "fn f() {\n    if x { 1 } else { 2 };\n    if x { 1 } else { 2 };\n\
              match (x, y) { (true, _) => 1, _ => 2 };\n    match x { Some(true) => 1, _ => 2 };\n}\n",
         );
         assert_eq!(found.bool_matches, ["a.rs:2", "a.rs:3"]);

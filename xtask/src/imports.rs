@@ -43,10 +43,10 @@ pub(crate) struct ImportGraph {
 
 impl ImportGraph {
     pub(crate) fn of_files(sources: &[SourceFile]) -> Self {
-        let product = || sources.iter().filter(|source| source.product_lines() > 0);
+        let iter_product = || sources.iter().filter(|source| source.product_lines() > 0);
         let mut names = NameTable::default();
         let mut mentions = Vec::new();
-        for source in product() {
+        for source in iter_product() {
             names.modules.insert(source.module.clone());
             let mut finder = PathFinder { source, here: source.module.clone(), found: Vec::new() };
             finder.visit_file(&source.tree);
@@ -67,11 +67,12 @@ impl ImportGraph {
             for mention in found {
                 let Some(target) = names.absolute(source, mention) else { continue };
                 let to = names.module_of(&target, LONGEST_REEXPORT);
-                let (from, place) = (mention.here.clone(), source.place(mention.line));
+                let from = mention.here.clone();
+                let place = source.place(mention.line);
                 imports.push(ModuleImport { from, to, place });
             }
         }
-        Self { files: product().map(|source| source.module.clone()).collect(), imports }
+        Self { files: iter_product().map(|source| source.module.clone()).collect(), imports }
     }
 
     /// True if `room` has the four floors.
@@ -88,8 +89,9 @@ impl ImportGraph {
     /// Imports from one top-level module of `room` to another, with the names of both.
     fn arrows(&self, room: &str) -> impl Iterator<Item = (&str, &str, &ModuleImport)> {
         self.imports.iter().filter_map(move |import| {
-            let (from, to) = (folder(room, &import.from)?, folder(room, &import.to)?);
-            (from != to).then_some((from, to, import))
+            let from = folder(room, &import.from)?;
+            let to = folder(room, &import.to)?;
+            if from != to { Some((from, to, import)) } else { None }
         })
     }
 
@@ -99,8 +101,9 @@ impl ImportGraph {
         for (from, to, import) in self.arrows(room) {
             let rule = FLOORS.iter().find(|(name, _)| *name == from);
             if rule.is_some_and(|(_, allowed)| !allowed.contains(&to)) {
-                let line = || format!("{}  {from} -> {to}", import.place);
-                found.entry((&import.from, to)).or_insert_with(line);
+                found
+                    .entry((&import.from, to))
+                    .or_insert_with(|| format!("{}  {from} -> {to}", import.place));
             }
         }
         found.into_values().collect()
@@ -113,7 +116,8 @@ impl ImportGraph {
         };
         let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for import in self.imports.iter().filter(|of| is_below(&of.from) && is_below(&of.to)) {
-            let (from, to) = (self.file_of(&import.from), self.file_of(&import.to));
+            let from = self.file_of(&import.from);
+            let to = self.file_of(&import.to);
             // A parent names its children, and they use its items: both count as one.
             let is_family = from.starts_with(&to) || to.starts_with(&from);
             if from != to && !is_family {
@@ -404,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_up_is_seen_however_it_is_written() {
+    fn an_arrow_up_is_found_in_any_notation() {
         for text in [
             "use crate::gui::shell::App;",
             "use super::shell::App as A;",
@@ -433,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn widgets_know_no_model_and_no_floor_imports_what_has_no_rule() {
+    fn widgets_import_no_model_and_no_floor_imports_a_folder_without_rule() {
         let found = floors("gui::widgets", "use super::model::Tab;\nuse super::model;\n");
         assert_eq!(found, ["gui/widgets.rs:1  widgets -> model"]);
         let found = floors("gui::views", "use super::worker::Slot;");

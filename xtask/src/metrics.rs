@@ -85,10 +85,10 @@ enum MetricValue {
 impl MetricValue {
     #[expect(clippy::cast_precision_loss, reason = "counts of code are far below 2^52")]
     fn number(self) -> Option<f64> {
-        let ratio = |part: usize, whole: usize| (whole > 0).then(|| part as f64 / whole as f64);
         match self {
-            Self::Share(part, whole) => ratio(part, whole).map(|share| share * 100.0),
-            Self::PerKloc(count, lines) => ratio(count, lines).map(|share| share * 1000.0),
+            Self::Share(_, 0) | Self::PerKloc(_, 0) => None,
+            Self::Share(part, whole) => Some(part as f64 / whole as f64 * 100.0),
+            Self::PerKloc(count, lines) => Some(count as f64 / lines as f64 * 1000.0),
             Self::Count(count) => Some(count as f64),
             Self::Nothing => None,
         }
@@ -330,12 +330,10 @@ fn name_metrics(tree: &SourceTree) -> [StyleMetric; 2] {
     let sharing = |names: &[(&str, Vec<&str>)]| -> usize {
         names.iter().map(|(_, places)| places.len()).sum()
     };
-    let places_of_name = |(name, places): &(&str, Vec<&str>)| {
-        format!("{name} x{}: {}", places.len(), places.join(", "))
-    };
     // Structs and enums alone, for comparison with figures of November 2026.
-    let data = || definitions.iter().filter(|found| found.kind == ItemKind::StructOrEnum);
-    let (data_sharing, data_total) = (sharing(&shared_names(data())), data().count());
+    let iter_data = || definitions.iter().filter(|found| found.kind == ItemKind::StructOrEnum);
+    let data_sharing = sharing(&shared_names(iter_data()));
+    let data_total = iter_data().count();
     let single: Vec<String> = definitions
         .iter()
         .filter(|definition| words(&definition.name) <= 1)
@@ -346,7 +344,14 @@ fn name_metrics(tree: &SourceTree) -> [StyleMetric; 2] {
     [
         StyleMetric::new("shared_type_names", "type definitions sharing their name", share)
             .detail(&format!("; structs and enums alone {data_sharing} of {data_total}"))
-            .places(shared.iter().map(places_of_name).collect()),
+            .places(
+                shared
+                    .iter()
+                    .map(|(name, places)| {
+                        format!("{name} x{}: {}", places.len(), places.join(", "))
+                    })
+                    .collect(),
+            ),
         StyleMetric::new("single_word_types", "type names of a single word", single_share)
             .places(single),
     ]
@@ -357,7 +362,8 @@ fn comment_metric(part: &str, counts: &CodeCounts) -> StyleMetric {
         0 => (MetricValue::Nothing, "no such folder: HARD_PARTS in xtask names another"),
         lines => (MetricValue::Share(counts.comments, lines), " lines"),
     };
-    let (key, title) = (format!("comments_{part}"), format!("inline comments, {part}"));
+    let key = format!("comments_{part}");
+    let title = format!("inline comments, {part}");
     StyleMetric::new(key, title, value).detail(detail)
 }
 

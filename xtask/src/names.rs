@@ -33,7 +33,8 @@ impl<'ast> Visit<'ast> for DefinitionFinder<'_> {
         if let Some((_, ident)) = named.filter(|_| kind != ItemKind::NoType) {
             let line = ident.span().start().line;
             if !self.source.is_test(line) {
-                let (name, place) = (ident.to_string(), self.source.place(line));
+                let name = ident.to_string();
+                let place = self.source.place(line);
                 self.found.push(TypeDefinition { name, kind, place });
             }
         }

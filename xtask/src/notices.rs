@@ -80,7 +80,8 @@ fn linked_crates(root: &Path) -> Result<Vec<LinkedCrate>, Box<dyn Error>> {
     }
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let (packages, nodes) = (list(&metadata["packages"]), list(&metadata["resolve"]["nodes"]));
+    let packages = list(&metadata["packages"]);
+    let nodes = list(&metadata["resolve"]["nodes"]);
     let program = packages.iter().find(|package| package["name"] == "tilescope");
     let mut open = vec![program.ok_or("there is no package tilescope")?["id"].clone()];
     let mut seen: BTreeSet<String> = BTreeSet::new();
@@ -92,11 +93,11 @@ fn linked_crates(root: &Path) -> Result<Vec<LinkedCrate>, Box<dyn Error>> {
         let package = packages.iter().find(|package| package["id"] == id);
         let package = package.ok_or("a dependency is no package")?;
         if !package["source"].is_null() {
-            let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
-            let manifest = PathBuf::from(text("manifest_path"));
+            let get_text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+            let manifest = PathBuf::from(get_text("manifest_path"));
             found.push(LinkedCrate {
-                title: format!("{} {}", text("name"), text("version")),
-                expression: text("license"),
+                title: format!("{} {}", get_text("name"), get_text("version")),
+                expression: get_text("license"),
                 directory: manifest.parent().unwrap_or(Path::new("/")).to_owned(),
             });
         }

@@ -71,7 +71,8 @@ struct TestTime {
 
 impl TestTime {
     fn line(&self) -> String {
-        let (directory, program) = (self.directory.display(), self.program.display());
+        let directory = self.directory.display();
+        let program = self.program.display();
         format!("{}\t{directory}\t{program}\t{}\n", self.seconds, self.name)
     }
 
@@ -193,7 +194,8 @@ pub(crate) fn run_test(
         let line = line?;
         println!("{line}");
         if let Some((name, seconds)) = duration(&line) {
-            let (directory, program) = (directory.clone(), program.clone());
+            let directory = directory.clone();
+            let program = program.clone();
             let test = TestTime { seconds, directory, program, name: name.to_owned() };
             times.write_all(test.line().as_bytes())?;
         }

@@ -148,8 +148,7 @@ const OF_NOTHING: ColumnKind = ColumnKind::Text;
 
 impl<W: Write + Send> RowSink for AnswerRows<W> {
     fn declared(&mut self, types: &[Option<String>]) -> io::Result<()> {
-        let kind = |of: &Option<String>| ColumnKind::declared(of.as_deref()?);
-        self.declared = types.iter().map(kind).collect();
+        self.declared = types.iter().map(|of| ColumnKind::declared(of.as_deref()?)).collect();
         Ok(())
     }
 
@@ -188,7 +187,8 @@ impl<W: Write + Send> AnswerRows<W> {
             let Some(found) = ColumnKind::of(value) else { continue };
             let known = self.kinds[at].unwrap_or(found);
             let Some(joined) = known.joined(found) else {
-                let (kind, found) = (known.words(), found.words());
+                let kind = known.words();
+                let found = found.words();
                 return Err(AnswerFileError::Mixed {
                     column: self.names[at].clone(),
                     row,
@@ -211,9 +211,10 @@ impl<W: Write + Send> AnswerRows<W> {
             }
         }
         self.held.push(values.to_vec());
-        match self.held.len() >= BATCH_ROWS || self.held_bytes >= BATCH_BYTES {
-            true => self.write(),
-            false => Ok(()),
+        if self.held.len() >= BATCH_ROWS || self.held_bytes >= BATCH_BYTES {
+            self.write()
+        } else {
+            Ok(())
         }
     }
 
@@ -225,7 +226,7 @@ impl<W: Write + Send> AnswerRows<W> {
         let held = std::mem::take(&mut self.held);
         self.held_bytes = 0;
         let Some(file) = &mut self.file else { return Ok(()) };
-        let failed = |error: &dyn std::fmt::Display| AnswerFileError::Write(error.to_string());
+        let to_error = |error: &dyn std::fmt::Display| AnswerFileError::Write(error.to_string());
         let mut columns = Vec::new();
         for (at, kind) in file.kinds.iter().enumerate() {
             let mut builder = ColumnBuilder::new(*kind);
@@ -234,12 +235,12 @@ impl<W: Write + Send> AnswerRows<W> {
                     AnswerFileError::Inexact { column: self.names[at].clone(), row, value }
                 })?;
             }
-            columns.push(builder.finish().map_err(|error| failed(&error))?);
+            columns.push(builder.finish().map_err(|error| to_error(&error))?);
         }
         let batch = RecordBatch::try_new(file.schema.clone(), columns);
         file.writer
-            .write(&batch.map_err(|error| failed(&error))?)
-            .map_err(|error| failed(&error))?;
+            .write(&batch.map_err(|error| to_error(&error))?)
+            .map_err(|error| to_error(&error))?;
         self.done += held.len() as u64;
         Ok(())
     }
@@ -249,8 +250,11 @@ impl<W: Write + Send> AnswerRows<W> {
         let kinds: Vec<ColumnKind> =
             self.kinds.iter().map(|kind| kind.unwrap_or(OF_NOTHING)).collect();
         let columns = self.names.iter().zip(&kinds);
-        let field = |(name, kind): (&String, &ColumnKind)| Field::new(name, kind.data_type(), true);
-        let schema = Arc::new(Schema::new(columns.map(field).collect::<Vec<Field>>()));
+        let schema = Arc::new(Schema::new(
+            columns
+                .map(|(name, kind)| Field::new(name, kind.data_type(), true))
+                .collect::<Vec<Field>>(),
+        ));
         let writer = parquet_writer(output, &schema)
             .map_err(|error: ArrowFileError| AnswerFileError::Write(error.to_string()))?;
         Ok(AnswerFile { writer, schema, kinds })
@@ -270,7 +274,7 @@ mod tests {
     use ColumnKind::{Blob, Integer, Real, Text};
 
     #[test]
-    fn kinds_join_whichever_comes_first() {
+    fn kinds_combine_in_any_order() {
         let kinds = [Integer, Real, Text, Blob];
         for one in kinds {
             assert_eq!(one.joined(one), Some(one));

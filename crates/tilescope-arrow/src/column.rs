@@ -110,7 +110,7 @@ impl ColumnBuilder {
 fn exact(value: i64) -> Option<f64> {
     let size = value.unsigned_abs();
     let digits = u64::BITS.saturating_sub(size.leading_zeros() + size.trailing_zeros());
-    (digits <= f64::MANTISSA_DIGITS).then_some(value as f64)
+    if digits <= f64::MANTISSA_DIGITS { Some(value as f64) } else { None }
 }
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_real_ones_where_nothing_is_lost() {
+    fn integers_become_real_if_nothing_is_lost() {
         assert_eq!(exact(-(1 << 53)), Some(-9_007_199_254_740_992.0));
         assert_eq!(exact((1 << 53) + 1), None);
         assert_eq!(exact(i64::MIN), Some(-9_223_372_036_854_775_808.0));

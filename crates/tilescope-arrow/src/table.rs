@@ -72,9 +72,9 @@ impl From<RecordError> for TableError {
 
 /// `, did you mean …?` if a known name is similar.
 fn nearest(name: &str) -> String {
-    let likeness = |known: &String| strsim::normalized_damerau_levenshtein(name, known);
-    let best = tables::names().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let best = best.filter(|best| likeness(best) >= 0.6);
+    let measure_likeness = |known: &String| strsim::normalized_damerau_levenshtein(name, known);
+    let best = tables::names().max_by(|a, b| measure_likeness(a).total_cmp(&measure_likeness(b)));
+    let best = best.filter(|best| measure_likeness(best) >= 0.6);
     best.map_or_else(String::new, |best| format!(", did you mean {best:?}?"))
 }
 

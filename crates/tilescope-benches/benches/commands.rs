@@ -316,9 +316,10 @@ fn main() {
         let mb = runs.iter().map(|taken| taken.mb).fold(0.0, f64::max);
         let Measurement { name, about, most_seconds, most_mb, .. } = measurement;
         let memory = most_mb.map_or(String::new(), |most| format!(" (< {most})"));
-        let verdict = match seconds < *most_seconds && most_mb.is_none_or(|most| mb < most) {
-            true => "ok",
-            false => "MISSED",
+        let verdict = if seconds < *most_seconds && most_mb.is_none_or(|most| mb < most) {
+            "ok"
+        } else {
+            "MISSED"
         };
         println!(
             "{name:16} {seconds:6.2} s (< {most_seconds}), {mb:4.0} MB{memory}: {verdict}; {about}"

@@ -110,9 +110,10 @@ fn marks(work: &Loop, number: u64, starts: &mut [(u64, u64)]) -> Vec<TraceMark> 
             steps: StepId(step)..StepId(number + 1),
             cycles: CycleRange::new(Cycles(cycle), Cycles(work.clock - 3)),
         };
-        match stage {
-            true => marks.extend((0..ipus).map(|ipu| mark(Some(IpuId(ipu))))),
-            false => marks.push(mark(None)),
+        if stage {
+            marks.extend((0..ipus).map(|ipu| mark(Some(IpuId(ipu)))))
+        } else {
+            marks.push(mark(None))
         }
     }
     marks

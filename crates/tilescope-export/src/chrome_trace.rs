@@ -85,7 +85,8 @@ impl<'a> ChromeTrace<'a> {
     }
 
     fn metadata(&mut self, what: &str, thread: Option<u32>, name: &str) -> io::Result<()> {
-        let (process, name) = (self.process, Quoted(name));
+        let process = self.process;
+        let name = Quoted(name);
         write!(self.event, "{{\"ph\":\"M\",\"pid\":{process}")?;
         if let Some(thread) = thread {
             write!(self.event, ",\"tid\":{thread}")?;
@@ -97,7 +98,8 @@ impl<'a> ChromeTrace<'a> {
     /// Names a thread; threads are sorted by number.
     fn start_thread(&mut self, name: &str) -> io::Result<u32> {
         self.last_thread += 1;
-        let (process, thread) = (self.process, self.last_thread);
+        let process = self.process;
+        let thread = self.last_thread;
         self.metadata("thread_name", Some(thread), name)?;
         write!(
             self.event,
@@ -111,7 +113,9 @@ impl<'a> ChromeTrace<'a> {
     /// Starts a slice; its name and arguments follow.
     fn begin_slice(&mut self, thread: u32, cycles: CycleRange, category: &str) -> io::Result<()> {
         let (start, end) = self.clock.range(cycles);
-        let (process, at, length) = (self.process, Microseconds(start), Microseconds(end - start));
+        let process = self.process;
+        let at = Microseconds(start);
+        let length = Microseconds(end - start);
         write!(
             self.event,
             "{{\"ph\":\"X\",\"pid\":{process},\"tid\":{thread},\"ts\":{at},\"dur\":{length},\
@@ -121,7 +125,9 @@ impl<'a> ChromeTrace<'a> {
 
     fn mark(&mut self, thread: u32, mark: &TraceMark, cycles: CycleRange) -> io::Result<()> {
         self.begin_slice(thread, cycles, mark.kind.name())?;
-        let (name, length, index) = (Quoted(&mark.label), cycles.length().0, mark.index);
+        let name = Quoted(&mark.label);
+        let length = cycles.length().0;
+        let index = mark.index;
         write!(self.event, "{name},\"args\":{{\"cycles\":{length},\"index\":{index}")?;
         if let Some(pass) = mark.pass {
             write!(self.event, ",\"pass\":\"{}\"", pass.name())?;
@@ -148,7 +154,8 @@ impl<'a> ChromeTrace<'a> {
     }
 
     fn count(&mut self, name: &str, at: u64, bytes: u64) -> io::Result<()> {
-        let (process, at) = (self.process, Microseconds(at));
+        let process = self.process;
+        let at = Microseconds(at);
         let lane = &self.lane;
         write!(
             self.event,
@@ -167,7 +174,9 @@ impl<'a> ChromeTrace<'a> {
     }
 
     fn flow(&mut self, phase: &str, at: u64, number: u64) -> io::Result<()> {
-        let (process, thread, at) = (self.process, self.thread, Microseconds(at));
+        let process = self.process;
+        let thread = self.thread;
+        let at = Microseconds(at);
         // The arrow ends at the enclosing slice, not at the next one.
         let binding = if phase == "f" { ",\"bp\":\"e\"" } else { "" };
         write!(
@@ -228,7 +237,8 @@ impl TraceWriter for ChromeTrace<'_> {
         }
         self.begin_slice(self.thread, step.range, step.activity.name())?;
         self.name_step(slice)?;
-        let (cycles, id) = (step.range.length().0, step.step.0);
+        let cycles = step.range.length().0;
+        let id = step.step.0;
         write!(self.event, ",\"args\":{{\"cycles\":{cycles},\"step\":{id}")?;
         if self.facts.has_balance {
             write!(self.event, ",\"tile_balance\":{}", step.tile_balance.share())?;

@@ -50,7 +50,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn edges_are_right_to_half_a_nanosecond_and_in_order(
+        fn edges_are_exact_to_half_a_nanosecond_and_in_order(
             cycle in 0u64..1 << 47,
             more in 0u64..1 << 20,
             hertz in 1_000u64..4_000_000_000,
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_not_known_counts_cycles() {
+    fn an_unknown_clock_counts_cycles() {
         assert_eq!(NanosecondClock::new(Hertz(0)).at(Cycles(7)), 7);
         assert_eq!(NanosecondClock::new(Hertz(1_850_000_000)).at(Cycles(1)), 1);
         assert_eq!(NanosecondClock::new(Hertz(1_850_000_000)).at(Cycles(1_850)), 1_000);

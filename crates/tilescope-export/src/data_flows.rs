@@ -52,7 +52,9 @@ pub(crate) struct LaneFlows<'a> {
 
 impl<'a> LaneFlows<'a> {
     pub(crate) fn new(facts: &'a FlowFacts<'a>, lane: TraceLane<'a>, selected: Range<u64>) -> Self {
-        let (arriving, copy, found) = (BTreeMap::new(), None, SliceFlows::default());
+        let arriving = BTreeMap::new();
+        let copy = None;
+        let found = SliceFlows::default();
         Self { facts, lane, selected, arriving, copy, found }
     }
 
@@ -93,8 +95,8 @@ impl<'a> LaneFlows<'a> {
             }
             return Ok(());
         }
-        let written = |ipu: &IpuId| (self.facts.has_ipu)(*ipu);
-        for link in transfers.iter().filter(|link| written(&link.from) && written(&link.to)) {
+        let is_written = |ipu: &IpuId| (self.facts.has_ipu)(*ipu);
+        for link in transfers.iter().filter(|link| is_written(&link.from) && is_written(&link.to)) {
             let pair = 2 + u64::from(link.from.0) * self.facts.ipus + u64::from(link.to.0);
             let number = self.number(step.step, pair);
             if link.from == info.ipu {

@@ -231,9 +231,10 @@ impl TraceWalk<'_> {
     /// The name, with a note if the times are not real times.
     fn with_clock(&self, name: String) -> Result<String, ReportError> {
         let clock = self.report.target()?.clock;
-        Ok(match NanosecondClock::new(clock).is_known() {
-            true => name,
-            false => format!("{name} (clock not recorded: 1 ns is 1 cycle)"),
+        Ok(if NanosecondClock::new(clock).is_known() {
+            name
+        } else {
+            format!("{name} (clock not recorded: 1 ns is 1 cycle)")
         })
     }
 
@@ -253,7 +254,8 @@ impl TraceWalk<'_> {
         let has_live_memory = memory.is_known();
         self.writer.lane(&LaneTrack { process, ipu, sub_lane, has_live_memory })?;
         let mut flows = LaneFlows::new(self.flows, lane, selected.clone());
-        let (mut open, mut rows) = (OpenMarks::default(), FreeRows::default());
+        let mut open = OpenMarks::default();
+        let mut rows = FreeRows::default();
         let mut live = None;
         let mut start = selected.start;
         while start < selected.end {
@@ -299,9 +301,8 @@ impl TraceWalk<'_> {
         positions: (&Range<u64>, &Range<u64>),
         steps: &[LaneStep],
     ) -> Result<Vec<LaneMark>, ReportError> {
-        let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
-            return Ok(Vec::new());
-        };
+        let Some(first) = steps.first() else { return Ok(Vec::new()) };
+        let Some(last) = steps.last() else { return Ok(Vec::new()) };
         if lane.info().sub_lane > 0 {
             return Ok(Vec::new());
         }
@@ -312,7 +313,7 @@ impl TraceWalk<'_> {
     fn other_name(&self, step: &LaneStep) -> Option<&'static str> {
         let program = step.program.and_then(|id| self.programs.get(id));
         let has_name = program.is_some_and(|program| !program.name.is_empty());
-        (!has_name).then(|| step.kind.name())
+        if !has_name { Some(step.kind.name()) } else { None }
     }
 
     /// Writes the marks of the host, by cycles, because no steps belong to them.

@@ -265,11 +265,12 @@ pub(crate) fn rgb_of(name: &str) -> [[u8; 3]; 2] {
 }
 
 fn mixed(from: [u8; 3], to: [u8; 3], part: f64) -> [u8; 3] {
-    let channel = |at: usize| {
-        let (a, b) = (f64::from(from[at]), f64::from(to[at]));
+    let mix_channel = |at: usize| {
+        let a = f64::from(from[at]);
+        let b = f64::from(to[at]);
         (a + (b - a) * part + 0.5) as u8
     };
-    [channel(0), channel(1), channel(2)]
+    [mix_channel(0), mix_channel(1), mix_channel(2)]
 }
 
 fn rgb(hex: u32) -> [u8; 3] {
@@ -287,7 +288,8 @@ fn luminance(hex: u32) -> f64 {
 }
 
 fn contrast(one: u32, other: u32) -> f64 {
-    let (one, other) = (luminance(one), luminance(other));
+    let one = luminance(one);
+    let other = luminance(other);
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
@@ -299,7 +301,8 @@ fn ink(ground: u32, dark_ink: u32) -> u32 {
 fn variables(of: fn(&PageColour) -> u32, dark_ink: u32) -> String {
     let mut text = String::new();
     for colour in COLOURS {
-        let (name, ground) = (colour.name, of(colour));
+        let name = colour.name;
+        let ground = of(colour);
         // Writing to a string cannot fail.
         let _ = write!(text, "--{name}:#{ground:06x};--ink-{name}:#{:06x};", ink(ground, dark_ink));
     }
@@ -331,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_colour_that_is_named_is_there_once() {
+    fn every_named_colour_exists_once() {
         let count = |name: &str| COLOURS.iter().filter(|colour| colour.name == name).count();
         let activities = StepActivity::ALL.map(activity).to_vec();
         let categories = MemoryCategory::ALL.map(category).to_vec();
@@ -349,7 +352,7 @@ mod tests {
         forward backward update";
 
     #[test]
-    fn words_can_be_read_on_every_bar() {
+    fn text_is_readable_on_every_bar() {
         for colour in COLOURS.iter().filter(|colour| BARS.split(' ').any(|bar| bar == colour.name))
         {
             for (ground, dark_ink) in [(colour.light, DARK_INKS[0]), (colour.dark, DARK_INKS[1])] {

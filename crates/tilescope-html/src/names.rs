@@ -19,8 +19,11 @@ pub(crate) fn prose(text: &str) -> String {
 
 fn cut(text: &str, (longest, kept): (usize, usize)) -> String {
     // The rest of a text of megabytes is not read.
-    let plain = |letter| if is_order(letter) { '\u{fffd}' } else { letter };
-    let first: String = text.chars().take(longest + 1).map(plain).collect();
+    let first: String = text
+        .chars()
+        .take(longest + 1)
+        .map(|letter| if is_order(letter) { '\u{fffd}' } else { letter })
+        .collect();
     if first.chars().count() <= longest {
         return first;
     }
@@ -56,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_megabytes_say_how_long_they_are() {
+    fn long_names_are_cut_with_their_length() {
         let name = "n".repeat(10 << 20);
         let told = shown(&name);
         assert!(told.ends_with("… (10,485,760 bytes)"), "{told}");
@@ -65,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_no_text() {
+    fn control_characters_are_replaced() {
         assert_eq!(shown("a\u{1b}[2J\u{202e}b"), "a\u{fffd}[2J\u{fffd}b");
         assert_eq!(escaped("</script>\"'&\0"), "&lt;/script&gt;&quot;&#39;&amp;\u{fffd}");
     }

@@ -116,13 +116,12 @@ pub(crate) fn rendered(
         sections => Value::from(Serde(sections)),
     })?;
     // Texts other than names follow the same rules.
-    Ok(match text.contains(|letter| is_order(letter) && letter != '\n') {
-        true => {
-            let plain =
-                |letter| if is_order(letter) && letter != '\n' { '\u{fffd}' } else { letter };
-            text.chars().map(plain).collect()
-        }
-        false => text,
+    Ok(if text.contains(|letter| is_order(letter) && letter != '\n') {
+        text.chars()
+            .map(|letter| if is_order(letter) && letter != '\n' { '\u{fffd}' } else { letter })
+            .collect()
+    } else {
+        text
     })
 }
 
@@ -171,7 +170,8 @@ fn subtitle(facts: &PageFacts<'_>) -> Result<Vec<String>, ReportError> {
     };
     let mut line = format!("{} × {}", target.num_ipus, shown(architecture));
     if target.replicas > 1 {
-        let (replicas, each) = (target.replicas, target.ipus_per_replica);
+        let replicas = target.replicas;
+        let each = target.ipus_per_replica;
         line.push_str(&format!(", {replicas} replicas of {each} IPUs"));
     }
     line.push_str(if target.kind == "ipu" { "" } else { ", IPU Model" });

@@ -73,28 +73,35 @@ impl HtmlTable {
         bars: impl Fn(usize) -> Vec<BarPart>,
         bar_title: &str,
     ) -> Self {
-        let column = |(at, of): (usize, &tilescope_analysis::data_table::TableColumn)| HtmlColumn {
-            title: match of.unit {
-                Some(unit) if !of.title.is_empty() => format!("{} ({unit})", shown(&of.title)),
-                _ => shown(&of.title),
-            },
-            about: of.about.to_owned(),
-            numeric: of.alignment == ColumnAlignment::Right,
-            by_size: data.rows.iter().any(|row| is_change(&row[at])),
-        };
-        let mut columns: Vec<HtmlColumn> = data.columns.iter().enumerate().map(column).collect();
+        let make_column =
+            |(at, of): (usize, &tilescope_analysis::data_table::TableColumn)| HtmlColumn {
+                title: match of.unit {
+                    Some(unit) if !of.title.is_empty() => format!("{} ({unit})", shown(&of.title)),
+                    _ => shown(&of.title),
+                },
+                about: of.about.to_owned(),
+                numeric: of.alignment == ColumnAlignment::Right,
+                by_size: data.rows.iter().any(|row| is_change(&row[at])),
+            };
+        let mut columns: Vec<HtmlColumn> =
+            data.columns.iter().enumerate().map(make_column).collect();
         let count = data.rows.len().min(MAX_ROWS);
         let has_bars = !bar_title.is_empty();
         let whole = has_bars || count <= WHOLE_ROWS;
         let in_text = if whole { count } else { FIRST_ROWS };
-        let row = |(at, row): (usize, &Vec<TableCell>)| {
-            let mut text = cells_of(row, &columns);
-            if has_bars {
-                let _ = write!(text, "<td class=\"bar\">{}</td>", bar(&bars(at)));
-            }
-            Value::from_safe_string(text)
-        };
-        let rows = data.rows.iter().take(in_text).enumerate().map(row).collect();
+        let rows = data
+            .rows
+            .iter()
+            .take(in_text)
+            .enumerate()
+            .map(|(at, row)| {
+                let mut text = cells_of(row, &columns);
+                if has_bars {
+                    let _ = write!(text, "<td class=\"bar\">{}</td>", bar(&bars(at)));
+                }
+                Value::from_safe_string(text)
+            })
+            .collect();
         let totals = data.totals().map(|sums| {
             let bar = if has_bars { "<td></td>" } else { "" };
             Value::from_safe_string(format!("{}{bar}", cells_of(&sums, &columns)))
@@ -115,7 +122,7 @@ impl HtmlTable {
                 grouped(more as u64)
             ),
         };
-        let all = (!whole).then(|| data.rows.iter().take(count).cloned().collect());
+        let all = if !whole { Some(data.rows.iter().take(count).cloned().collect()) } else { None };
         Self {
             id: id.into(),
             caption: caption.into(),
@@ -195,8 +202,10 @@ fn bar(parts: &[BarPart]) -> String {
         "<svg class=\"share\" aria-hidden=\"true\" viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\">",
     );
     for BarPart { from, to, colour } in parts {
-        let (from, to) = (from.clamp(0.0, 1.0) * 1e3, to.clamp(0.0, 1.0) * 1e3);
-        let (x, width) = (Px(from), Px((to - from).max(1.0)));
+        let from = from.clamp(0.0, 1.0) * 1e3;
+        let to = to.clamp(0.0, 1.0) * 1e3;
+        let x = Px(from);
+        let width = Px((to - from).max(1.0));
         let _ = write!(
             text,
             "<rect class=\"f-{colour}\" x=\"{x}\" y=\"0\" width=\"{width}\" height=\"10\"/>"
@@ -209,10 +218,13 @@ fn bar(parts: &[BarPart]) -> String {
 /// Bar parts stacked from left to right.
 pub(crate) fn stacked(shares: impl IntoIterator<Item = (&'static str, f64)>) -> Vec<BarPart> {
     let mut from = 0.0;
-    let part = |(colour, share): (&'static str, f64)| {
-        let start = from;
-        from += share;
-        BarPart { from: start, to: from, colour }
-    };
-    shares.into_iter().filter(|(_, share)| *share > 0.0).map(part).collect()
+    shares
+        .into_iter()
+        .filter(|(_, share)| *share > 0.0)
+        .map(|(colour, share)| {
+            let start = from;
+            from += share;
+            BarPart { from: start, to: from, colour }
+        })
+        .collect()
 }

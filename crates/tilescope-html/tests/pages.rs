@@ -189,7 +189,7 @@ const TABLES: [(&str, &str); 9] = [
 ];
 
 #[test]
-fn pages_say_what_reports_say() {
+fn pages_agree_with_reports() {
     for name in ["mnist_pipeline", "matmul_chain", "too_large"] {
         let report = sample(name);
         let page = page_of(&report, name);
@@ -210,7 +210,7 @@ fn pages_say_what_reports_say() {
 }
 
 #[test]
-fn parts_that_are_absent_are_said_to_be() {
+fn absent_parts_are_mentioned() {
     let (_directory, report) = made(&only_compiled());
     let document = check("compiled", &page_of(&report, "compiled"));
     for section in ["execution-trace", "critical-path", "limits"] {
@@ -243,7 +243,7 @@ fn names_of_strangers_stay_text() {
 }
 
 #[test]
-fn what_changed_comes_first_and_is_what_the_comparison_says() {
+fn changes_come_first_and_agree_with_the_comparison() {
     let (source, target) = (sample("mnist_pipeline"), sample("matmul_chain"));
     let alignment = ReportAlignment::without_links(&source, &target).unwrap();
     let (numbers, unit) = (NumberFormat::default(), WorkUnit::default());
@@ -298,7 +298,7 @@ fn mark_of<'m>(marks: &'m [String], run: &str) -> &'m str {
 }
 
 #[test]
-fn pages_of_series_say_what_the_series_says() {
+fn pages_of_series_agree_with_the_series() {
     let reports = ["matmul_chain", "mnist_pipeline", "too_large"].map(sample);
     let [chain, pipeline, large] = &reports;
     let runs = [("v8", chain), ("v9", chain), ("v10", pipeline), ("v11", pipeline), ("v12", large)];
@@ -350,7 +350,7 @@ fn pages_of_series_say_what_the_series_says() {
 }
 
 #[test]
-fn names_of_strangers_stay_text_in_series() {
+fn hostile_names_stay_text_in_series() {
     let (_directory, report) = made(&hostile());
     let long = "x".repeat(10 << 20);
     let mut runs: Vec<(&str, &Report)> = HOSTILE.iter().map(|name| (*name, &report)).collect();

@@ -27,13 +27,14 @@ pub enum AttributeValue {
 impl AttributeValue {
     /// Size of a copy in bytes; tensors are shared.
     fn bytes(&self) -> usize {
-        let of_text = |text: &String| size_of::<String>() + text.len();
         size_of::<Self>()
             + match self {
                 Self::Text(text) => text.len(),
                 Self::Ints(values) => size_of_val(values.as_slice()),
                 Self::Floats(values) => size_of_val(values.as_slice()),
-                Self::Texts(texts) => texts.iter().map(of_text).sum(),
+                Self::Texts(texts) => {
+                    texts.iter().map(|text| size_of::<String>() + text.len()).sum()
+                }
                 Self::Tensor { dims, .. } => size_of_val(dims.as_slice()),
                 Self::Int(_) | Self::Float(_) | Self::Other => 0,
             }

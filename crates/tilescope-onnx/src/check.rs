@@ -14,11 +14,14 @@ pub(crate) fn standard_domain(domain: &str) -> &str {
 
 /// Version of the standard operator set.
 pub(crate) fn opset(model: &ModelProto) -> Result<u32, OnnxError> {
-    let standard = |import: &&(_, i64)| {
-        let (domain, _): &(std::sync::Arc<str>, _) = import;
-        standard_domain(domain).is_empty()
-    };
-    let version = model.opset_imports.iter().find(standard).map(|(_, version)| *version);
+    let version = model
+        .opset_imports
+        .iter()
+        .find(|import| {
+            let (domain, _): &(std::sync::Arc<str>, _) = import;
+            standard_domain(domain).is_empty()
+        })
+        .map(|(_, version)| *version);
     let version = match version {
         Some(version) => version,
         None if model.graph.is_none() => {
@@ -33,7 +36,8 @@ pub(crate) fn opset(model: &ModelProto) -> Result<u32, OnnxError> {
     match u32::try_from(version) {
         Ok(opset) if OPSETS.contains(&version) => Ok(opset),
         _ => {
-            let (first, last) = (OPSETS.start(), OPSETS.end());
+            let first = OPSETS.start();
+            let last = OPSETS.end();
             Err(OnnxError::File(format!(
                 "opset {version} is not known: export the model with an opset from {first} to {last}"
             )))
@@ -116,25 +120,25 @@ pub(crate) fn order(graph: &GraphProto) -> Result<Vec<usize>, OnnxError> {
 fn writers(graph: &GraphProto) -> Result<HashMap<&str, usize>, OnnxError> {
     let mut writers: HashMap<&str, usize> = HashMap::new();
     let mut given: HashMap<&str, &str> = HashMap::new();
-    let twice = |name: &str, place: String| {
+    let refuse = |name: &str, place: String| {
         let problem = format!("the name {name:?} is given twice");
         Err(OnnxError::Graph { place, problem })
     };
     for tensor in &graph.initializers {
         if given.insert(&tensor.name, "initialiser").is_some() {
-            return twice(&tensor.name, format!("initialiser {:?}", tensor.name));
+            return refuse(&tensor.name, format!("initialiser {:?}", tensor.name));
         }
     }
     for input in &graph.inputs {
         // An initialiser may also be an input: it is its default.
         if given.insert(&input.name, "input") == Some("input") {
-            return twice(&input.name, format!("input {:?}", input.name));
+            return refuse(&input.name, format!("input {:?}", input.name));
         }
     }
     for (at, node) in graph.nodes.iter().enumerate() {
         for output in node.outputs.iter().filter(|output| !output.is_empty()) {
             if given.contains_key(&**output) || writers.insert(output, at).is_some() {
-                return twice(output, node_place(node));
+                return refuse(output, node_place(node));
             }
         }
     }

@@ -48,12 +48,14 @@ pub(crate) fn find(domain: &str, op: &str) -> Option<Compose> {
 
 /// Operators that may be decomposed into standard ones, with the prefix of their set.
 pub fn composed_operators() -> impl Iterator<Item = String> {
-    let of = |(domain, entries): &(&'static str, &'static [(&'static str, Compose)])| {
-        let domain = *domain;
-        entries.iter().map(move |(op, _)| full_op(domain, op))
-    };
     let loops = ["Loop", "Scan"].map(str::to_owned);
-    FAMILIES.iter().flat_map(of).chain(loops)
+    FAMILIES
+        .iter()
+        .flat_map(|(domain, entries)| {
+            let domain = *domain;
+            entries.iter().map(move |(op, _)| full_op(domain, op))
+        })
+        .chain(loops)
 }
 
 /// A node that is being decomposed.
@@ -167,9 +169,10 @@ impl<'r> NodeComposition<'r, '_> {
     /// Adds a known single number.
     fn number(&mut self, element: ElementKind, value: f64) -> Result<ValueId, OnnxError> {
         #[expect(clippy::cast_possible_truncation, reason = "small whole numbers")]
-        let data = match element.is_float() {
-            true => ConstantData::Floats(vec![value]),
-            false => ConstantData::Ints(vec![value as i64]),
+        let data = if element.is_float() {
+            ConstantData::Floats(vec![value])
+        } else {
+            ConstantData::Ints(vec![value as i64])
         };
         self.resolver.known(self.identity, element, Vec::new(), data)
     }

@@ -53,28 +53,28 @@ impl OnnxGraph {
     }
 
     fn standard_macs(&self, node: &OnnxNode) -> Option<u64> {
-        let input = |at| self.dims(&node.inputs, at);
+        let get_dims = |at| self.dims(&node.inputs, at);
         if node.is_recurrent() {
             // Each step of each sample uses all weights of inputs and states; any of the outputs
             // may be left out.
-            let [first, second, _] = input(0)? else { return None };
-            let of_inputs = product(input(1)?, &[*first, *second])?;
-            return of_inputs.checked_add(product(input(2)?, &[*first, *second])?);
+            let [first, second, _] = get_dims(0)? else { return None };
+            let of_inputs = product(get_dims(1)?, &[*first, *second])?;
+            return of_inputs.checked_add(product(get_dims(2)?, &[*first, *second])?);
         }
         let output = self.dims(&node.outputs, 0)?;
         match &*node.op {
             // Every element of the output sums over one filter.
-            "Conv" => product(output, input(1)?.get(1..)?),
+            "Conv" => product(output, get_dims(1)?.get(1..)?),
             // Every element of the input contributes to the outputs under one filter.
-            "ConvTranspose" => product(input(0)?, input(1)?.get(1..)?),
+            "ConvTranspose" => product(get_dims(0)?, get_dims(1)?.get(1..)?),
             "Gemm" => {
-                let [rows, columns] = input(0)? else { return None };
+                let [rows, columns] = get_dims(0)? else { return None };
                 let is_transposed = node.attributes.int("transA").ok()?.unwrap_or(0) != 0;
                 product(output, &[if is_transposed { *rows } else { *columns }])
             }
-            "MatMul" => product(output, &[*input(0)?.last()?]),
+            "MatMul" => product(output, &[*get_dims(0)?.last()?]),
             "Einsum" => {
-                let operands: Option<Vec<&[u64]>> = (0..node.inputs.len()).map(input).collect();
+                let operands: Option<Vec<&[u64]>> = (0..node.inputs.len()).map(get_dims).collect();
                 let operands = operands?;
                 let equation = node.attributes.text("equation").ok()??;
                 let labels = EinsumLabels::new(equation, &operands)?;
@@ -82,8 +82,8 @@ impl OnnxGraph {
                 product(&sizes, &[operands.len() as u64 - 1])
             }
             "Attention" => {
-                let shapes = [input(0)?, input(1)?, input(2)?];
-                AttentionDims::of_shapes(shapes, input(4), &node.attributes).ok()??.macs()
+                let shapes = [get_dims(0)?, get_dims(1)?, get_dims(2)?];
+                AttentionDims::of_shapes(shapes, get_dims(4), &node.attributes).ok()??.macs()
             }
             _ => None,
         }

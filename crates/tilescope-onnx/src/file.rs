@@ -115,7 +115,7 @@ impl OnnxFile {
             return true;
         }
         // Opening a pipe could block until another process writes to it.
-        let file = path.is_file().then(|| std::fs::File::open(path).ok()).flatten();
+        let file = if path.is_file() { std::fs::File::open(path).ok() } else { None };
         let mut start = Vec::new();
         let read = file.map(|file| file.take(FIRST_BYTES as u64).read_to_end(&mut start));
         read.is_some_and(|read| read.is_ok()) && begins_like_a_model(&start)
@@ -174,7 +174,8 @@ impl OnnxFile {
                 let Dimension::Symbol(name) = dimension else { continue };
                 let place = (input.name.clone(), axis);
                 let at = *known.entry(name).or_insert_with(|| {
-                    let (name, places) = (name.clone(), Vec::new());
+                    let name = name.clone();
+                    let places = Vec::new();
                     symbols.push(Symbol { name, places, is_batch: false });
                     symbols.len() - 1
                 });
@@ -203,7 +204,7 @@ impl OnnxFile {
             return named.into_iter().next();
         }
         let Some(first @ Dimension::Symbol(name)) = firsts.next() else { return None };
-        firsts.all(|other| other == first).then_some(name)
+        if firsts.all(|other| other == first) { Some(name) } else { None }
     }
 
     /// Folds, and infers all shapes with these values of symbols, in one walk.
@@ -224,7 +225,8 @@ impl OnnxFile {
         {
             return Err(unknown_dimension(name, &symbols));
         }
-        let (mut values, mut open) = (BTreeMap::new(), Vec::new());
+        let mut values = BTreeMap::new();
+        let mut open = Vec::new();
         for symbol in symbols {
             let batch = dims.batch.filter(|_| symbol.is_batch);
             // There is at least one sample, but there may be no token of an earlier call.
@@ -249,9 +251,9 @@ impl OnnxFile {
 
 fn unknown_dimension(name: &str, symbols: &[Symbol]) -> OnnxError {
     let known: Vec<String> = symbols.iter().map(|symbol| symbol.name.clone()).collect();
-    let likeness = |other: &str| strsim::normalized_damerau_levenshtein(name, other);
-    let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let nearest = nearest.filter(|nearest| likeness(nearest) >= NEAR).cloned();
+    let measure_likeness = |other: &str| strsim::normalized_damerau_levenshtein(name, other);
+    let nearest = known.iter().max_by(|a, b| measure_likeness(a).total_cmp(&measure_likeness(b)));
+    let nearest = nearest.filter(|nearest| measure_likeness(nearest) >= NEAR).cloned();
     OnnxError::UnknownDimension { name: name.to_owned(), known, nearest }
 }
 
@@ -265,17 +267,17 @@ fn graph_inputs(model: &ModelProto) -> Result<Vec<GraphInput>, OnnxError> {
 }
 
 fn graph_input(info: &ValueInfoProto) -> Result<GraphInput, OnnxError> {
-    let error = |problem: String| {
+    let to_error = |problem: String| {
         let place = format!("input {:?}", info.name);
         OnnxError::Graph { place, problem }
     };
     let Some((element, dims)) = &info.tensor else {
-        return Err(error("its type is not that of a tensor".to_owned()));
+        return Err(to_error("its type is not that of a tensor".to_owned()));
     };
     let Some(dims) = dims else {
-        return Err(error("its shape is not written: export the model with one".to_owned()));
+        return Err(to_error("its shape is not written: export the model with one".to_owned()));
     };
-    let dimension = |(axis, dim): (usize, &DimensionProto)| match dim {
+    let read_dimension = |(axis, dim): (usize, &DimensionProto)| match dim {
         DimensionProto::Symbol(name) => Ok(Dimension::Symbol(name.to_string())),
         // Some exporters write -1 for an open dimension.
         DimensionProto::Open | DimensionProto::Value(-1) => {
@@ -283,9 +285,9 @@ fn graph_input(info: &ValueInfoProto) -> Result<GraphInput, OnnxError> {
         }
         DimensionProto::Value(size) => match u64::try_from(*size) {
             Ok(size) => Ok(Dimension::Known(size)),
-            Err(_) => Err(error(format!("its dimension {axis} is {size}"))),
+            Err(_) => Err(to_error(format!("its dimension {axis} is {size}"))),
         },
     };
-    let dims = dims.iter().enumerate().map(dimension).collect::<Result<_, _>>()?;
+    let dims = dims.iter().enumerate().map(read_dimension).collect::<Result<_, _>>()?;
     Ok(GraphInput { name: info.name.to_string(), element: *element, dims })
 }

@@ -53,10 +53,10 @@ pub(crate) fn evaluate(
     types: &[TensorType],
     left: u64,
 ) -> Option<Vec<Option<ConstantTensor>>> {
-    let size = |kind: &TensorType| {
-        kind.dims.iter().try_fold(1_u64, |product, dim| product.checked_mul(*dim))
-    };
-    let sizes = types.iter().map(|kind| size(kind).filter(|elements| *elements <= MAX_ELEMENTS));
+    let sizes = types.iter().map(|kind| {
+        let elements = kind.dims.iter().try_fold(1_u64, |all, dim| all.checked_mul(*dim));
+        elements.filter(|elements| *elements <= MAX_ELEMENTS)
+    });
     if sizes.sum::<Option<u64>>().is_none_or(|elements| elements > left) {
         return None;
     }
@@ -66,12 +66,21 @@ pub(crate) fn evaluate(
         "Split" => movement::split(view, types)?,
         _ => vec![single(view, types.first()?)?],
     };
-    let tensor = |(data, kind): (ConstantData, &TensorType)| {
-        let tensor = ConstantTensor { dims: kind.dims.clone(), data: of_type(data, kind.element)? };
-        // If a rule and its evaluation disagree, the content is dropped rather than wrong.
-        (tensor.len() as u64 == kind.dims.iter().product::<u64>()).then_some(tensor)
-    };
-    Some(data.into_iter().zip(types).map(tensor).collect())
+    Some(
+        data.into_iter()
+            .zip(types)
+            .map(|(data, kind)| {
+                let tensor =
+                    ConstantTensor { dims: kind.dims.clone(), data: of_type(data, kind.element)? };
+                // If a rule and its evaluation disagree, the content is dropped rather than wrong.
+                if tensor.len() as u64 == kind.dims.iter().product::<u64>() {
+                    Some(tensor)
+                } else {
+                    None
+                }
+            })
+            .collect(),
+    )
 }
 
 fn single(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
@@ -88,12 +97,11 @@ fn content<'a>(view: &NodeView<'a>, at: usize) -> Option<&'a ConstantTensor> {
 
 fn shape_values(view: &NodeView) -> Option<ConstantData> {
     let data = view.optional(0)?;
-    let signed = |size: u64| i64::try_from(size).ok();
     if view.op == "Size" {
-        return Some(ConstantData::Ints(vec![signed(data.elements())?]));
+        return Some(ConstantData::Ints(vec![i64::try_from(data.elements()).ok()?]));
     }
     let dims = data.dims.get(shape::shape_bounds(view).ok()?)?;
-    dims.iter().map(|dim| signed(*dim)).collect::<Option<_>>().map(ConstantData::Ints)
+    dims.iter().map(|dim| i64::try_from(*dim).ok()).collect::<Option<_>>().map(ConstantData::Ints)
 }
 
 fn constant(view: &NodeView) -> Option<ConstantData> {

@@ -92,7 +92,7 @@ impl OnnxNode {
     #[must_use]
     pub fn sequences_axis(&self) -> Option<usize> {
         let layout = self.attributes.int("layout").ok().flatten().unwrap_or(0);
-        self.is_recurrent().then_some(usize::from(layout == 0))
+        if self.is_recurrent() { Some(usize::from(layout == 0)) } else { None }
     }
 
     /// Its name with the path of its modules, which dynamo writes separately:

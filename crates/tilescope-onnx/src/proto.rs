@@ -185,7 +185,8 @@ impl<R: Read + Seek> ProtoReader<R> {
     }
 
     fn opset_import(&mut self, end: u64, imports: &mut Vec<(Name, i64)>) -> Result<(), OnnxError> {
-        let (mut domain, mut version) = (Arc::clone(&self.empty), 0);
+        let mut domain = Arc::clone(&self.empty);
+        let mut version = 0;
         self.message(end, |reader, number, value| {
             match (number, value) {
                 (1, FieldValue::Until(end)) => domain = reader.name(end)?,
@@ -207,7 +208,8 @@ impl<R: Read + Seek> ProtoReader<R> {
         end: u64,
         properties: &mut Vec<(String, String)>,
     ) -> Result<(), OnnxError> {
-        let (mut key, mut text) = (None, None);
+        let mut key = None;
+        let mut text = None;
         self.message(end, |reader, number, value| {
             let FieldValue::Until(end) = value else { return Ok(false) };
             let found = match number {
@@ -219,8 +221,9 @@ impl<R: Read + Seek> ProtoReader<R> {
             Ok(true)
         })?;
         if let (Some(key), Some(text)) = (key, text) {
-            let readable = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-            let property = (readable(key), readable(text));
+            let key = String::from_utf8_lossy(&key).into_owned();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let property = (key, text);
             self.wire.keep(property.0.len() + property.1.len())?;
             self.push(properties, property)?;
         }
@@ -263,14 +266,13 @@ impl<R: Read + Seek> ProtoReader<R> {
     }
 
     fn node(&mut self, end: u64) -> Result<NodeProto, OnnxError> {
-        let empty = || Arc::clone(&self.empty);
         let mut node = NodeProto {
             inputs: Vec::new(),
             outputs: Vec::new(),
-            name: empty(),
-            op: empty(),
-            domain: empty(),
-            overload: empty(),
+            name: Arc::clone(&self.empty),
+            op: Arc::clone(&self.empty),
+            domain: Arc::clone(&self.empty),
+            overload: Arc::clone(&self.empty),
             attributes: Vec::new(),
             metadata: Arc::clone(&self.no_properties),
         };
@@ -355,7 +357,8 @@ impl<R: Read + Seek> ProtoReader<R> {
         &mut self,
         end: u64,
     ) -> Result<Option<(ElementKind, Option<Vec<DimensionProto>>)>, OnnxError> {
-        let (mut element, mut dims) = (0, None);
+        let mut element = 0;
+        let mut dims = None;
         self.message(end, |reader, number, value| {
             match (number, value) {
                 (1, FieldValue::Varint(kind)) => element = kind,
@@ -395,11 +398,10 @@ impl<R: Read + Seek> ProtoReader<R> {
     }
 
     fn function(&mut self, end: u64) -> Result<FunctionProto, OnnxError> {
-        let empty = || Arc::clone(&self.empty);
         let mut function = FunctionProto {
-            name: empty(),
-            domain: empty(),
-            overload: empty(),
+            name: Arc::clone(&self.empty),
+            domain: Arc::clone(&self.empty),
+            overload: Arc::clone(&self.empty),
             inputs: Vec::new(),
             outputs: Vec::new(),
             defaults: Vec::new(),

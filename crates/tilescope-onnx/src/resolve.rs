@@ -95,13 +95,13 @@ pub(crate) fn resolve(
     for at in &file.order {
         resolver.node(&graph.nodes[*at], &mut scope)?;
     }
-    let output = |info: &crate::proto::ValueInfoProto| {
+    let find_output = |info: &crate::proto::ValueInfoProto| {
         scope.find(&info.name).ok_or_else(|| OnnxError::Graph {
             place: format!("output {:?}", info.name),
             problem: "nothing computes it".to_owned(),
         })
     };
-    let outputs: Vec<ValueId> = graph.outputs.iter().map(output).collect::<Result<_, _>>()?;
+    let outputs: Vec<ValueId> = graph.outputs.iter().map(find_output).collect::<Result<_, _>>()?;
     if let Some(id) = outputs.iter().find(|id| resolver.sequences.contains_key(id)) {
         return Err(OnnxError::Graph {
             place: format!("output {:?}", resolver.values[id.index()].name),
@@ -169,18 +169,22 @@ impl<'f> Resolver<'f> {
     ) -> Result<Vec<ValueId>, OnnxError> {
         let mut ids = Vec::new();
         for input in file.inputs() {
-            let dim = |dim: &Dimension| match dim {
-                Dimension::Known(size) => *size,
-                Dimension::Symbol(name) => self.symbols.get(name).copied().unwrap_or(0),
-            };
-            let mut dims: Vec<u64> = input.dims.iter().map(dim).collect();
+            let mut dims: Vec<u64> = input
+                .dims
+                .iter()
+                .map(|dim| match dim {
+                    Dimension::Known(size) => *size,
+                    Dimension::Symbol(name) => self.symbols.get(name).copied().unwrap_or(0),
+                })
+                .collect();
             if let Some((written, wanted)) = first
                 && input.dims.first() == Some(&Dimension::Known(written))
             {
                 dims[0] = wanted;
             }
-            let place = || format!("input {:?}", input.name);
-            let id = self.value(&input.name, input.element, dims, ValueSource::Input, place)?;
+            let id = self.value(&input.name, input.element, dims, ValueSource::Input, || {
+                format!("input {:?}", input.name)
+            })?;
             scope.define(input.name.as_str().into(), id);
             ids.push(id);
         }
@@ -193,9 +197,9 @@ impl<'f> Resolver<'f> {
         scope: &mut Scope<'f, '_>,
     ) -> Result<(), OnnxError> {
         for tensor in tensors {
-            let place = || format!("initialiser {:?}", tensor.name);
+            let describe = || format!("initialiser {:?}", tensor.name);
             let dims = tensor.sizes().ok_or_else(|| OnnxError::Graph {
-                place: place(),
+                place: describe(),
                 problem: format!("its shape is {:?}", tensor.dims),
             })?;
             let name = scope.value_name(&tensor.name);
@@ -285,7 +289,6 @@ impl<'f> Resolver<'f> {
             )));
         }
         let symbols = self.symbols;
-        let written = |at: usize| scope.written_type(&node.outputs[at], symbols);
         let names = node
             .outputs
             .iter()
@@ -300,7 +303,8 @@ impl<'f> Resolver<'f> {
             outputs: names.collect(),
             source: None,
         };
-        let outputs = self.add(draft, inputs, &written)?;
+        let outputs =
+            self.add(draft, inputs, &|at| scope.written_type(&node.outputs[at], symbols))?;
         for (name, id) in node.outputs.iter().zip(outputs) {
             if let Some(id) = id {
                 scope.define(Arc::clone(name), id);
@@ -325,14 +329,17 @@ impl<'f> Resolver<'f> {
         identity: &NodeIdentity,
         scope: &Scope<'f, '_>,
     ) -> Result<Vec<Option<ValueId>>, OnnxError> {
-        let operand = |name: &Arc<str>| {
-            if name.is_empty() {
-                return Ok(None);
-            }
-            let missing = || identity.error(format!("it reads {name:?}, which nothing computes"));
-            scope.operand(name).ok_or_else(missing)
-        };
-        node.inputs.iter().map(operand).collect()
+        node.inputs
+            .iter()
+            .map(|name| {
+                if name.is_empty() {
+                    return Ok(None);
+                }
+                scope.operand(name).ok_or_else(|| {
+                    identity.error(format!("it reads {name:?}, which nothing computes"))
+                })
+            })
+            .collect()
     }
 
     /// Adds a node of its own: folded if all its inputs are known, otherwise kept. `written` gives
@@ -379,7 +386,8 @@ impl<'f> Resolver<'f> {
         let mut outputs = Vec::with_capacity(draft.outputs.len());
         let mut types = types.into_iter();
         for name in &draft.outputs {
-            let (kind, content) = (types.next(), contents.next().flatten());
+            let kind = types.next();
+            let content = contents.next().flatten();
             let Some(name) = name else {
                 outputs.push(None);
                 continue;
@@ -418,10 +426,14 @@ impl<'f> Resolver<'f> {
     ) -> Option<Vec<Option<Arc<ConstantTensor>>>> {
         let is_empty = |kind: &TensorType| kind.dims.contains(&0);
         if !types.is_empty() && types.iter().all(is_empty) {
-            let empty = |kind: &TensorType| {
-                ConstantTensor::empty(kind.element, kind.dims.clone()).map(Arc::new)
-            };
-            return Some(types.iter().map(empty).collect());
+            return Some(
+                types
+                    .iter()
+                    .map(|kind| {
+                        ConstantTensor::empty(kind.element, kind.dims.clone()).map(Arc::new)
+                    })
+                    .collect(),
+            );
         }
         let mut operands = view.inputs.iter().flatten().peekable();
         let needs_shapes_only = view.domain.is_empty() && fold::reads_only_shapes(view.op);

@@ -88,28 +88,28 @@ pub(crate) fn infer(view: &NodeView) -> Result<Option<Vec<TensorType>>, OnnxErro
 /// The types of the outputs of an operator of a non-standard set: its operands, broadcast to one
 /// shape. All element-wise operators of the standard have a rule.
 pub(crate) fn as_element_wise(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let unknown = || {
+    let to_error = || {
         view.error("this operator is not known, and the file does not say the shape of its output")
     };
     let is_foreign = !view.domain.is_empty();
-    let first = view.inputs.iter().flatten().next().filter(|_| is_foreign).ok_or_else(unknown)?;
+    let first = view.inputs.iter().flatten().next().filter(|_| is_foreign).ok_or_else(to_error)?;
     let dims = view
         .inputs
         .iter()
         .flatten()
         .try_fold(Vec::new(), |dims, operand| broadcast(&dims, &operand.dims));
-    let output = TensorType { element: first.element, dims: dims.ok_or_else(unknown)? };
+    let output = TensorType { element: first.element, dims: dims.ok_or_else(to_error)? };
     Ok(vec![output; view.outputs])
 }
 
 /// The shape to which two shapes broadcast, as in numpy; `None` if they are incompatible.
 pub(crate) fn broadcast(left: &[u64], right: &[u64]) -> Option<Vec<u64>> {
     let rank = left.len().max(right.len());
-    let dim = |dims: &[u64], axis: usize| {
+    let get_dim = |dims: &[u64], axis: usize| {
         (axis + dims.len()).checked_sub(rank).and_then(|axis| dims.get(axis)).copied().unwrap_or(1)
     };
     (0..rank)
-        .map(|axis| match (dim(left, axis), dim(right, axis)) {
+        .map(|axis| match (get_dim(left, axis), get_dim(right, axis)) {
             (left, right) if left == right => Some(left),
             (1, other) | (other, 1) => Some(other),
             _ => None,
@@ -220,7 +220,6 @@ impl<'a> NodeView<'a> {
     pub(crate) fn element_attribute(&self, name: &str) -> Result<Option<ElementKind>, OnnxError> {
         let Some(number) = self.attributes.int(name)? else { return Ok(None) };
         let kind = u64::try_from(number).ok().and_then(ElementKind::from_number);
-        let unknown = || self.error(format!("{name} = {number} is no element type"));
-        kind.map(Some).ok_or_else(unknown)
+        kind.map(Some).ok_or_else(|| self.error(format!("{name} = {number} is no element type")))
     }
 }

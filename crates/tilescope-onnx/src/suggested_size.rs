@@ -36,15 +36,20 @@ impl OnnxFile {
     pub fn suggested_sizes(&self, symbols: &[Symbol]) -> Vec<u64> {
         let inputs: BTreeMap<&str, &GraphInput> =
             self.inputs().iter().map(|input| (&*input.name, input)).collect();
-        let of_place = |symbol: &Symbol| {
+        let get_by_place = |symbol: &Symbol| {
             let (name, axis) = symbol.places.first()?;
             Some(by_place(inputs.get(&**name).copied()?, *axis))
         };
-        let size = |symbol: &Symbol| match symbol.is_batch {
-            true => BATCH,
-            false => by_name(symbol).or_else(|| of_place(symbol)).unwrap_or(SEQUENCE),
-        };
-        symbols.iter().map(size).collect()
+        symbols
+            .iter()
+            .map(|symbol| {
+                if symbol.is_batch {
+                    BATCH
+                } else {
+                    by_name(symbol).or_else(|| get_by_place(symbol)).unwrap_or(SEQUENCE)
+                }
+            })
+            .collect()
     }
 }
 

@@ -55,8 +55,12 @@ impl<R: Read + Seek> WireReader<R> {
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
         let mut hasher = SipHasher13::new();
         hasher.write_u64(length);
-        let (hashed, next, filled) = (0, 0, 0);
-        let (at, depth, memory) = (0, 0, 0);
+        let hashed = 0;
+        let next = 0;
+        let filled = 0;
+        let at = 0;
+        let depth = 0;
+        let memory = 0;
         Ok(Self { source, buffer, hashed, next, filled, at, length, depth, memory, hasher })
     }
 
@@ -223,11 +227,13 @@ impl<R: Read + Seek> WireReader<R> {
             2 => {
                 let length = self.varint()?;
                 let until = self.at.checked_add(length).filter(|until| *until <= end);
-                let problem = || {
+                let Some(until) = until else {
                     let left = end.saturating_sub(self.at);
-                    format!("a field of {length} bytes, of which only {left} are there")
+                    let problem =
+                        format!("a field of {length} bytes, of which only {left} are there");
+                    return Err(self.error(problem));
                 };
-                FieldValue::Until(until.ok_or_else(|| self.error(problem()))?)
+                FieldValue::Until(until)
             }
             5 => FieldValue::Fixed32(self.fixed32()?),
             other => {
@@ -256,11 +262,11 @@ impl<R: Read + Seek> WireReader<R> {
     /// A text that must be valid: a name.
     pub(crate) fn text(&mut self, end: u64) -> Result<String, OnnxError> {
         let start = self.at;
-        let error = |problem: String| OnnxError::Syntax { byte: start, problem };
+        let to_error = |problem: String| OnnxError::Syntax { byte: start, problem };
         let bytes = self.text_bytes(end)?.ok_or_else(|| {
-            error(format!("a name of {} bytes; at most {MAX_TEXT_BYTES} are read", end - start))
+            to_error(format!("a name of {} bytes; at most {MAX_TEXT_BYTES} are read", end - start))
         })?;
-        String::from_utf8(bytes).map_err(|_| error("a name is not UTF-8".to_owned()))
+        String::from_utf8(bytes).map_err(|_| to_error("a name is not UTF-8".to_owned()))
     }
 
     /// Bytes whose number the caller has checked to be small.

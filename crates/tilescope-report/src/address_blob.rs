@@ -19,7 +19,8 @@ use crate::units::{Bytes, TileId, TileRuns};
 /// first tile.
 pub(super) fn encode(addresses: &TileRuns<Bytes>, base: TileId) -> Vec<u8> {
     let mut out = Vec::new();
-    let (mut first, mut before) = (base, Bytes::ZERO);
+    let mut first = base;
+    let mut before = Bytes::ZERO;
     for (strided, address) in strided_runs_of(addresses) {
         let several = strided.repeats > 1;
         write_varint(&mut out, u64::from(strided.first - first));
@@ -41,7 +42,9 @@ pub(super) fn decode(
     tiles: u32,
 ) -> impl Iterator<Item = Option<(StridedTileRuns, Bytes)>> {
     let mut cursor = VarintReader::new(blob);
-    let (mut first, mut before, mut broken) = (TileId(0), Bytes::ZERO, false);
+    let mut first = TileId(0);
+    let mut before = Bytes::ZERO;
+    let mut broken = false;
     std::iter::from_fn(move || {
         if broken || cursor.is_done() {
             return None;
@@ -86,7 +89,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn addresses_come_back(values in prop::collection::vec(prop::option::of((0u64..5).prop_map(Bytes)), 0..120)) {
+        fn addresses_round_trip(values in prop::collection::vec(prop::option::of((0u64..5).prop_map(Bytes)), 0..120)) {
             let tiles = values.len() as u32;
             let mut back = vec![None; values.len()];
             for part in decode(&encode(&runs(&values), TileId(0)), tiles) {

@@ -115,7 +115,7 @@ impl AtomicFile {
     /// writer is refused while the first one is at work.
     pub(crate) fn create_exclusive(target: &Path) -> Result<Self, AtomicFileError> {
         let temporary = with_suffix(target, ".part");
-        let failed = |error| AtomicFileError::write(error, target);
+        let to_error = |error| AtomicFileError::write(error, target);
         loop {
             // A link would lead to a foreign file; opening a pipe would block.
             if fs::symlink_metadata(&temporary).is_ok_and(|found| !found.is_file()) {
@@ -124,7 +124,7 @@ impl AtomicFile {
             let mut options = OpenOptions::new();
             // Not truncated before it is locked: it may be the unfinished file of another writer.
             let file = options.write(true).create(true).truncate(false).open(&temporary);
-            let file = file.map_err(failed)?;
+            let file = file.map_err(to_error)?;
             // On a file system without locks, a second writer goes unnoticed.
             if let Err(TryLockError::WouldBlock) = file.try_lock() {
                 return Err(AtomicFileError::Locked { path: target.to_owned() });
@@ -132,7 +132,7 @@ impl AtomicFile {
             // Another writer may have finished before this lock was acquired. The opened file is
             // then that writer's report, under another name.
             if is_still_named(&file, &temporary) {
-                file.set_len(0).map_err(failed)?;
+                file.set_len(0).map_err(to_error)?;
                 return Ok(Self::new(file, temporary, target));
             }
         }
@@ -279,18 +279,18 @@ fn is_sqlite(path: &Path) -> bool {
 /// # Errors
 /// Those of [`check_target`], and the system's.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), AtomicFileError> {
-    let failed = |error| AtomicFileError::write(error, path);
+    let to_error = |error| AtomicFileError::write(error, path);
     check_target(path)?;
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if target.exists() && !target.is_file() {
-        return fs::write(&target, bytes).map_err(failed);
+        return fs::write(&target, bytes).map_err(to_error);
     }
     let replace = || {
         let mut file = AtomicFile::create_unique(&target)?;
         file.file.write_all(bytes)?;
         file.publish()
     };
-    replace().map_err(failed)
+    replace().map_err(to_error)
 }
 
 /// Moves a file that cannot be parsed aside, under another name beside it, so that its content is
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_named_and_leaves_nothing() {
+    fn failed_writes_name_the_file_and_leave_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let nowhere = directory.path().join("no/such/place.csv");
         let says = |error: AtomicFileError, path: &Path, reason: &str| {

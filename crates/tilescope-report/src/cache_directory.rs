@@ -6,9 +6,11 @@ use std::time::SystemTime;
 
 /// The user's cache directory for this program.
 pub(crate) fn user_directory() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    base.or_else(|| set("LOCALAPPDATA")).map(|base| base.join("tilescope"))
+    let read_path =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let base =
+        read_path("XDG_CACHE_HOME").or_else(|| read_path("HOME").map(|home| home.join(".cache")));
+    base.or_else(|| read_path("LOCALAPPDATA")).map(|base| base.join("tilescope"))
 }
 
 /// Limits on the content of a directory of the cache, the newest entry included.

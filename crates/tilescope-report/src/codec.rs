@@ -109,11 +109,13 @@ pub(super) fn pack(raw: &[u8]) -> Vec<u8> {
 pub(super) fn unpack(packed: &[u8], limit: usize) -> Option<Vec<u8>> {
     let mut inflate = Inflate::new(true, WINDOW_BITS);
     let mut raw = Vec::new();
-    let (mut read, mut written) = (0, 0);
+    let mut read = 0;
+    let mut written = 0;
     loop {
         let room = raw.len().max(packed.len()).max(LEAST_ROOM).saturating_mul(GROWTH).min(limit);
         raw.resize(room, 0);
-        let (rest, free) = (packed.get(read..)?, raw.get_mut(written..)?);
+        let rest = packed.get(read..)?;
+        let free = raw.get_mut(written..)?;
         let status = inflate.decompress(rest, free, InflateFlush::Finish).ok()?;
         read = usize::try_from(inflate.total_in()).ok()?;
         written = usize::try_from(inflate.total_out()).ok()?;
@@ -122,7 +124,9 @@ pub(super) fn unpack(packed: &[u8], limit: usize) -> Option<Vec<u8>> {
             return Some(raw);
         }
         // A stream that does not end must at least have filled the buffer; a truncated one has not.
-        (written == room && room < limit).then_some(())?;
+        if written != room || room >= limit {
+            return None;
+        }
     }
 }
 
@@ -131,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_come_back() {
+    fn integers_round_trip() {
         let values = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX];
         let mut bytes = Vec::new();
         values.iter().for_each(|&value| write_varint(&mut bytes, value));
@@ -145,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_small_and_come_back() {
+    fn differences_are_small_and_round_trip() {
         for (value, base) in [(5, 3), (3, 5), (0, u64::MAX), (u64::MAX, 0), (1 << 63, 0)] {
             assert_eq!(apply_zigzag_difference(difference(value, base), base), value);
         }

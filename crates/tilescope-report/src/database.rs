@@ -135,7 +135,8 @@ impl ReportDatabase {
         select: SelectQuery,
         mut each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
     ) -> Result<(), ReportError> {
-        let (mut texts, mut rows) = (0, 0);
+        let mut texts = 0;
+        let mut rows = 0;
         self.stream(select, |cells| {
             let flow = each(cells)?;
             texts += cells.bytes_handed();
@@ -162,12 +163,12 @@ impl ReportDatabase {
         }
         let connection = lock(&self.connection);
         let sql = sql(&select, self.columns(select.table));
-        let failed = |e: rusqlite::Error| self.failure(&e, select.table);
+        let to_error = |e: rusqlite::Error| self.failure(&e, select.table);
         self.budget.refill();
-        let mut statement = connection.prepare_cached(&sql).map_err(failed)?;
-        let mut rows = statement.query(params_from_iter(select.params)).map_err(failed)?;
+        let mut statement = connection.prepare_cached(&sql).map_err(to_error)?;
+        let mut rows = statement.query(params_from_iter(select.params)).map_err(to_error)?;
         let mut count = 0;
-        while let Some(row) = rows.next().map_err(failed)? {
+        while let Some(row) = rows.next().map_err(to_error)? {
             count += 1;
             if count > self.most_rows {
                 let problem = "more rows than a file of this size can hold";
@@ -221,7 +222,8 @@ impl ReportDatabase {
 
     /// The blob in the row `id` of a table.
     fn blob(&self, table: &str, column: &str, id: i64) -> Result<Vec<u8>, ReportError> {
-        let (columns, params) = ([column], [id]);
+        let columns = [column];
+        let params = [id];
         let select = SelectQuery::all(table, &columns).clauses("WHERE id = ?1").params(&params);
         let blob = self.first(select, |cells| cells.blob(0).map(<[u8]>::to_vec))?;
         blob.flatten().ok_or_else(|| self.damage(table, &format!("piece {id} is missing")))
@@ -303,7 +305,7 @@ impl ReportDatabase {
             Some(statement) => Some(statement.query([]).map_err(|e| self.failure(&e, left.table))?),
             None => None,
         };
-        let mut next_left = || -> Result<Option<(i64, T)>, ReportError> {
+        let mut read_next_left = || -> Result<Option<(i64, T)>, ReportError> {
             let Some(rows) = &mut left_rows else { return Ok(None) };
             while let Some(row) = rows.next().map_err(|e| self.failure(&e, left.table))? {
                 let cells = RowCells::new(RowSource::Sqlite(row), &left, &self.warnings);
@@ -313,11 +315,11 @@ impl ReportDatabase {
             }
             Ok(None)
         };
-        let failed = |e: rusqlite::Error| self.failure(&e, right.table);
-        let mut right_rows = right_statement.query([]).map_err(failed)?;
-        let mut current = next_left()?;
+        let to_error = |e: rusqlite::Error| self.failure(&e, right.table);
+        let mut right_rows = right_statement.query([]).map_err(to_error)?;
+        let mut current = read_next_left()?;
         let mut count = 0;
-        while let Some(row) = right_rows.next().map_err(failed)? {
+        while let Some(row) = right_rows.next().map_err(to_error)? {
             let cells = RowCells::new(RowSource::Sqlite(row), &right, &self.warnings);
             count += 1;
             if count > self.most_rows {
@@ -325,7 +327,7 @@ impl ReportDatabase {
             }
             let Some(number) = cells.int(0) else { continue };
             while current.as_ref().is_some_and(|(left, _)| *left < number) {
-                current = next_left()?;
+                current = read_next_left()?;
             }
             let found = current.as_ref().filter(|(left, _)| *left == number);
             each(found.map(|(_, item)| item), &cells)?;
@@ -381,14 +383,17 @@ impl ReportDatabase {
 const MOST_RAW_BYTES: u64 = 64 << 20;
 const MOST_RAW_PER_BYTE: u64 = 64;
 fn sql(select: &SelectQuery, existing: &[String]) -> String {
-    let column = |name: &&str| {
-        if *name == "rowid" || existing.iter().any(|e| e == name) {
-            format!("\"{name}\"")
-        } else {
-            "NULL".to_owned()
-        }
-    };
-    let mut columns: Vec<String> = select.columns.iter().map(column).collect();
+    let mut columns: Vec<String> = select
+        .columns
+        .iter()
+        .map(|name| {
+            if *name == "rowid" || existing.iter().any(|e| e == name) {
+                format!("\"{name}\"")
+            } else {
+                "NULL".to_owned()
+            }
+        })
+        .collect();
     if columns.is_empty() {
         columns.push("1".to_owned());
     }

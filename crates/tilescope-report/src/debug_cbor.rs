@@ -137,8 +137,9 @@ impl DebugContexts {
 
     /// A context and its ancestors, itself first.
     pub(crate) fn chain(&self, place: ContextPlace) -> Vec<ContextPlace> {
-        let above = |at: &ContextPlace| self.place_of(self.context(*at)?.parent?);
-        let chain = std::iter::successors(Some(place), above).take(MAX_ANCESTORS + 1);
+        let chain =
+            std::iter::successors(Some(place), |at| self.place_of(self.context(*at)?.parent?))
+                .take(MAX_ANCESTORS + 1);
         let chain: Vec<ContextPlace> = chain.collect();
         // A chain this long is a cycle, so its ancestors are ignored.
         if chain.len() > MAX_ANCESTORS { vec![place] } else { chain }
@@ -164,7 +165,7 @@ impl DebugContexts {
         names.retain(|name| !name.is_empty());
         let bytes: usize = names.iter().map(|name| name.len() + 1).sum();
         names.reverse();
-        (bytes <= longest + 1).then(|| names.join("/"))
+        if bytes <= longest + 1 { Some(names.join("/")) } else { None }
     }
 
     /// The name of a context; empty if it has none.
@@ -474,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_the_problem_and_its_position() {
         let says = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
         let whole = encoded(&plain(), false);
         assert_eq!(
@@ -489,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_not_believed() {
+    fn lengths_are_not_trusted() {
         // A list, a map and a text that claim to have 2^62 entries.
         for major in [0x9b, 0xbb, 0x7b] {
             let mut bytes = vec![0xa1, 0x68];
@@ -505,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn contexts_above_themselves_are_above_nothing() {
+    fn cycles_of_contexts_have_no_ancestors() {
         let value = json!([
             { "id": 1, "parent": 2, "layer": "poplar", "name": "a" },
             { "id": 2, "parent": 1, "layer": "poplar", "name": "b" },
@@ -532,7 +533,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(300)))]
         #[test]
-        fn nothing_panics_on_files_of_strangers(
+        fn hostile_files_cause_no_panic(
             changes in prop::collection::vec(any::<(u16, u8, u8)>(), 0..12),
             endless: bool,
         ) {

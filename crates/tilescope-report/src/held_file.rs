@@ -42,9 +42,9 @@ impl HeldFile {
     /// # Errors
     /// The system's reason.
     pub(super) fn open(path: &Path) -> Result<Arc<Self>, ReportError> {
-        let failed = |error| ReportError::reading(error, path);
-        let file = File::open(path).map_err(failed)?;
-        let opened = FileState::of(&file.metadata().map_err(failed)?);
+        let to_error = |error| ReportError::reading(error, path);
+        let file = File::open(path).map_err(to_error)?;
+        let opened = FileState::of(&file.metadata().map_err(to_error)?);
         let held = Arc::new(Self { file, path: path.to_owned(), opened });
         let mut open = open_files();
         open.held.retain(|file| file.strong_count() > 0);

@@ -25,14 +25,15 @@ impl Report {
         cache_directory: Option<PathBuf>,
     ) -> Result<Self, ReportError> {
         let show = RemoteSettings::current().progress;
-        let mut progress = |text: &str| {
+        let mut show_progress = |text: &str| {
             if let Some(show) = show {
                 show(text);
             }
         };
-        let opened = open(path.as_ref(), cache_directory, &mut progress, &AtomicBool::new(false));
+        let opened =
+            open(path.as_ref(), cache_directory, &mut show_progress, &AtomicBool::new(false));
         if remote::is_remote(path.as_ref()) {
-            progress("");
+            show_progress("");
         }
         opened
     }

@@ -35,23 +35,23 @@ const OTHER_FILE_SIGNATURES: [(&[u8], &str); 12] = [
 
 /// Checks that `path` is a complete SQLite file. Returns its size in bytes.
 pub(super) fn check(path: &Path) -> Result<u64, ReportError> {
-    let failed = |e| ReportError::reading(e, path);
-    let not = |found: &str| {
+    let to_error = |e| ReportError::reading(e, path);
+    let refuse = |found: &str| {
         Err(ReportError::NotAReport { found: found.to_owned(), path: path.to_owned() })
     };
-    let found = fs::metadata(path).map_err(failed)?;
+    let found = fs::metadata(path).map_err(to_error)?;
     if !found.is_file() {
-        return not("this is not a regular file");
+        return refuse("this is not a regular file");
     }
     let size = found.len();
     let mut head = Vec::new();
-    File::open(path).map_err(failed)?.take(100).read_to_end(&mut head).map_err(failed)?;
+    File::open(path).map_err(to_error)?.take(100).read_to_end(&mut head).map_err(to_error)?;
     if head.is_empty() {
-        return not("this file is empty");
+        return refuse("this file is empty");
     }
     if !head.starts_with(MAGIC) {
         let known = OTHER_FILE_SIGNATURES.iter().find(|(first, _)| head.starts_with(first));
-        return not(known.map_or("this is not an SQLite file", |(_, what)| what));
+        return refuse(known.map_or("this is not an SQLite file", |(_, what)| what));
     }
     if head.len() < 100 {
         return Err(ReportError::Truncated { size, expected: 512, path: path.to_owned() });
@@ -66,13 +66,14 @@ pub(super) fn check(path: &Path) -> Result<u64, ReportError> {
 
 /// Size in bytes according to the header of an SQLite file; 0 if it does not state one.
 fn promised_size(head: &[u8]) -> u64 {
-    let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let read_word =
+        |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let page = match u16::from_be_bytes([head[16], head[17]]) {
         1 => 65_536,
         bytes => u64::from(bytes),
     };
     // The page count is valid only if the counter at 92 agrees with the one at 24.
-    if word(24) == word(92) { page * u64::from(word(28)) } else { 0 }
+    if read_word(24) == read_word(92) { page * u64::from(read_word(28)) } else { 0 }
 }
 
 /// `path` with something appended to its file name.
@@ -85,7 +86,8 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 /// True if the file found under a name is the open one. On systems that give files no numbers, true
 /// if there is any.
 pub(super) fn is_same_file(open: &File, named: io::Result<Metadata>) -> bool {
-    let (Ok(open), Ok(named)) = (open.metadata(), named) else { return false };
+    let Ok(open) = open.metadata() else { return false };
+    let Ok(named) = named else { return false };
     number(&open) == number(&named)
 }
 
@@ -123,7 +125,7 @@ fn has_content(path: &Path) -> bool {
 /// Opens a report file without changing it or any file beside it. Also returns a warning if the
 /// content read may be older than the last write.
 pub(super) fn connect(path: &Path) -> Result<(Connection, Option<String>), ReportError> {
-    let failed = |error: rusqlite::Error| {
+    let to_error = |error: rusqlite::Error| {
         let bytes = path.as_os_str().len();
         let cannot_open = error.sqlite_error_code() == Some(ErrorCode::CannotOpen);
         if cannot_open && bytes > LONG_PATH {
@@ -138,16 +140,20 @@ pub(super) fn connect(path: &Path) -> Result<(Connection, Option<String>), Repor
         // Without locks and with a single connection, SQLite keeps the log's index in memory and
         // touches no file.
         let uri = uri(path, "mode=ro&vfs=unix-none");
-        let connection = Connection::open_with_flags(uri, flags).map_err(failed)?;
-        connection.query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(())).map_err(failed)?;
+        let connection = Connection::open_with_flags(uri, flags).map_err(to_error)?;
+        connection
+            .query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(()))
+            .map_err(to_error)?;
         let warning = "a write-ahead log lies beside the file: it may still be written to";
         return Ok((connection, Some(warning.to_owned())));
     }
     let connection =
-        Connection::open_with_flags(uri(path, "immutable=1"), flags).map_err(failed)?;
-    let journal = has_content(&with_suffix(path, "-journal"));
+        Connection::open_with_flags(uri(path, "immutable=1"), flags).map_err(to_error)?;
+    if !has_content(&with_suffix(path, "-journal")) {
+        return Ok((connection, None));
+    }
     let warning = "a journal lies beside the file: it was not closed properly, parts may be wrong";
-    Ok((connection, journal.then(|| warning.to_owned())))
+    Ok((connection, Some(warning.to_owned())))
 }
 
 /// `path` as a URI with SQLite's `options`.

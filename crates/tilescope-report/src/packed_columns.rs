@@ -141,7 +141,9 @@ impl UnpackedRows {
                 };
             }
         }
-        reader.is_done().then_some(())?;
+        if !reader.is_done() {
+            return None;
+        }
         Some(Self { raw, columns })
     }
 
@@ -152,15 +154,15 @@ impl UnpackedRows {
 
     /// A cell of a wanted column.
     pub(super) fn value(&self, column: usize, row: usize) -> ValueRef<'_> {
-        let bytes = |places: &[Option<Range<usize>>]| {
+        let get_bytes = |places: &[Option<Range<usize>>]| {
             places.get(row).cloned().flatten().and_then(|place| self.raw.get(place))
         };
         let found = match self.columns.get(column) {
             Some(UnpackedColumn::Integers(numbers)) => {
                 numbers.get(row).copied().flatten().map(ValueRef::Integer)
             }
-            Some(UnpackedColumn::Texts(places)) => bytes(places).map(ValueRef::Text),
-            Some(UnpackedColumn::Blobs(places)) => bytes(places).map(ValueRef::Blob),
+            Some(UnpackedColumn::Texts(places)) => get_bytes(places).map(ValueRef::Text),
+            Some(UnpackedColumn::Blobs(places)) => get_bytes(places).map(ValueRef::Blob),
             Some(UnpackedColumn::Missing) | None => None,
         };
         found.unwrap_or(ValueRef::Null)
@@ -170,27 +172,27 @@ impl UnpackedRows {
 fn integers(bytes: &[u8], rows: usize) -> Option<Vec<Option<i64>>> {
     let mut reader = VarintReader::new(bytes);
     let mut before = 0;
-    let mut cell = || {
+    let mut read_cell = || {
         let step = reader.take()?;
         let Some(step) = step.checked_sub(1) else { return Some(None) };
         before = apply_zigzag_difference(step, before);
         Some(Some(before.cast_signed()))
     };
-    let cells = (0..rows).map(|_| cell()).collect::<Option<_>>()?;
-    reader.is_done().then_some(cells)
+    let cells = (0..rows).map(|_| read_cell()).collect::<Option<_>>()?;
+    if reader.is_done() { Some(cells) } else { None }
 }
 
 /// Positions of the cells of the column that begins at `start`.
 fn ranges(bytes: &[u8], start: usize, rows: usize) -> Option<Vec<Option<Range<usize>>>> {
     let mut reader = VarintReader::new(bytes);
-    let mut cell = || {
+    let mut read_cell = || {
         let Some(length) = reader.take()?.checked_sub(1) else { return Some(None) };
         let first = start + bytes.len() - reader.left();
         let cell = reader.bytes(usize::try_from(length).ok()?)?;
         Some(Some(first..first + cell.len()))
     };
-    let cells = (0..rows).map(|_| cell()).collect::<Option<_>>()?;
-    reader.is_done().then_some(cells)
+    let cells = (0..rows).map(|_| read_cell()).collect::<Option<_>>()?;
+    if reader.is_done() { Some(cells) } else { None }
 }
 
 #[cfg(test)]
@@ -225,7 +227,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn rows_come_back(rows in prop::collection::vec(row(), 1..40)) {
+        fn rows_round_trip(rows in prop::collection::vec(row(), 1..40)) {
             let marks = schema::find("marks").unwrap();
             let mut packer = ColumnPacker::new(marks);
             rows.iter().for_each(|row| packer.push(row.iter().map(ValueRef::from)));

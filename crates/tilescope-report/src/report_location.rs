@@ -69,16 +69,17 @@ fn entry_name(entry: &fs::DirEntry) -> String {
 /// trailing slash, and `.pop` files.
 fn reports_inside(path: &Path) -> Result<Vec<String>, ReportError> {
     let entries = fs::read_dir(path).map_err(|error| ReportError::reading(error, path))?;
-    let report = |entry: fs::DirEntry| {
+    let find_report = |entry: fs::DirEntry| {
         let inside = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
         if holds_report(&inside) {
             return Some(format!("{name}/"));
         }
         let is_report = inside.extension().is_some_and(|ending| ending == "pop");
-        (is_report && inside.is_file()).then_some(name)
+        if is_report && inside.is_file() { Some(name) } else { None }
     };
-    let mut names: Vec<String> = entries.flatten().take(MAX_ENTRIES).filter_map(report).collect();
+    let mut names: Vec<String> =
+        entries.flatten().take(MAX_ENTRIES).filter_map(find_report).collect();
     names.sort();
     Ok(names)
 }

@@ -89,7 +89,8 @@ impl<'a> RowCells<'a> {
     }
 
     fn reject_value<T>(&self, column: usize) -> Option<T> {
-        let (table, column) = (self.select.table, self.select.columns.get(column).unwrap_or(&"?"));
+        let table = self.select.table;
+        let column = self.select.columns.get(column).unwrap_or(&"?");
         self.warnings.add(format!("{table}.{column} holds invalid values; they are left out"));
         None
     }
@@ -150,7 +151,10 @@ impl<'a> RowCells<'a> {
 
     /// A text; other types are refused even if they could be converted to one.
     pub(super) fn text_only(&self, column: usize) -> Option<String> {
-        matches!(self.value(column), ValueRef::Text(_)).then(|| self.text(column))?
+        if !matches!(self.value(column), ValueRef::Text(_)) {
+            return None;
+        }
+        self.text(column)
     }
 
     fn text_within(&self, column: usize, most: usize) -> Option<String> {

@@ -37,15 +37,16 @@ impl<'a> RowWriter<'a> {
 
     /// An inserter for many rows of one table.
     pub(super) fn table(&self, name: &'static str) -> Result<TableInserter<'a>, ReportError> {
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
-        let statement = self.connection.prepare_cached(insert_into(name)).map_err(failed)?;
+        let statement = self
+            .connection
+            .prepare_cached(insert_into(name))
+            .map_err(|e| ReportError::sqlite_writing(&e, self.path))?;
         Ok(TableInserter { statement, name, rows: *self })
     }
 
     /// Executes statements without parameters.
     pub(super) fn execute(&self, sql: &str) -> Result<(), ReportError> {
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
-        self.connection.execute_batch(sql).map_err(failed)
+        self.connection.execute_batch(sql).map_err(|e| ReportError::sqlite_writing(&e, self.path))
     }
 }
 
@@ -59,14 +60,17 @@ pub(super) struct TableInserter<'a> {
 impl TableInserter<'_> {
     /// Inserts a row of all columns.
     pub(super) fn insert(&mut self, row: &[&dyn ToSql]) -> Result<(), ReportError> {
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
+        let to_error = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
         // The checksum covers the values that SQLite stores, because a reader finds those.
         if let Some(checksums) = self.rows.checksums {
-            let values: Vec<ToSqlOutput> =
-                row.iter().map(|value| value.to_sql()).collect::<Result<_, _>>().map_err(failed)?;
+            let values: Vec<ToSqlOutput> = row
+                .iter()
+                .map(|value| value.to_sql())
+                .collect::<Result<_, _>>()
+                .map_err(to_error)?;
             checksums.borrow_mut().add(self.name, values.iter().map(stored));
         }
-        self.statement.execute(row).map(|_| ()).map_err(failed)
+        self.statement.execute(row).map(|_| ()).map_err(to_error)
     }
 }
 
@@ -115,7 +119,8 @@ pub(super) fn checked_i64<Q: Quantity>(
     most: Q,
     what: impl FnOnce() -> String,
 ) -> Result<i64, ReportError> {
-    let (value, most) = (value.number(), most.number());
+    let value = value.number();
+    let most = most.number();
     if value > most {
         return Err(ReportError::invalid_input(format!("{} is {value}, above {most}", what())));
     }
@@ -143,7 +148,8 @@ pub(super) fn check_tiles_exist(
     count: u32,
     what: impl FnOnce() -> String,
 ) -> Result<(), ReportError> {
-    let (first, end) = (tiles.first, tiles.last_run_end());
+    let first = tiles.first;
+    let end = tiles.last_run_end();
     if first >= end || end > TileId(count) {
         let what = what();
         return Err(ReportError::invalid_input(format!(

@@ -38,10 +38,17 @@ impl StridedTileRuns {
         times: u32,
         tiles: u32,
     ) -> Option<Self> {
-        let length = (first < end).then(|| end - first)?;
+        if first >= end {
+            return None;
+        }
+        let length = end - first;
         let strided = Self { first, run_length: length, stride: every, repeats: times };
         let last = u64::from(first.0) + u64::from(every) * u64::from(times.checked_sub(1)?);
-        (every >= length && last + u64::from(length) <= u64::from(tiles)).then_some(strided)
+        if every >= length && last + u64::from(length) <= u64::from(tiles) {
+            Some(strided)
+        } else {
+            None
+        }
     }
 
     /// First tile after the first run.

@@ -51,7 +51,8 @@ impl TableChecksums {
         values: impl Iterator<Item = ValueRef<'v>>,
     ) {
         self.row.clear();
-        let (mut first, mut bits) = (None, ROW_BITS);
+        let mut first = None;
+        let mut bits = ROW_BITS;
         for value in values {
             first.get_or_insert(value);
             if matches!(value, ValueRef::Blob(_)) {
@@ -73,24 +74,23 @@ impl TableChecksums {
 
     /// All parts of all tables.
     pub(super) fn parts(&self) -> impl Iterator<Item = (&'static str, &TablePart, RowSum)> {
-        let of_table = |(table, parts)| {
+        self.parts.iter().map(|(table, parts)| (*table, parts)).flat_map(|(table, parts)| {
             let parts: &BTreeMap<TablePart, RowSum> = parts;
             parts.iter().map(move |(part, sum)| (table, part, *sum))
-        };
-        self.parts.iter().map(|(table, parts)| (*table, parts)).flat_map(of_table)
+        })
     }
 }
 
 fn append(row: &mut Vec<u8>, value: ValueRef) {
-    let mut bytes = |tag: u8, bytes: &[u8]| {
+    let mut append_bytes = |tag: u8, bytes: &[u8]| {
         row.push(tag);
         // With the length first, no two rows have the same bytes.
         row.extend((bytes.len() as u64).to_le_bytes());
         row.extend(bytes);
     };
     match value {
-        ValueRef::Text(text) => bytes(3, text),
-        ValueRef::Blob(blob) => bytes(4, blob),
+        ValueRef::Text(text) => append_bytes(3, text),
+        ValueRef::Blob(blob) => append_bytes(4, blob),
         ValueRef::Null => row.push(0),
         ValueRef::Integer(number) => {
             row.push(1);

@@ -133,8 +133,11 @@ fn sweep_in(base: &Path) {
 /// True for names of this program's directories.
 fn is_own_name(name: &str) -> bool {
     let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    numbers.is_some_and(|(process, number)| digits(process) && digits(number))
+    numbers.is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -158,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_surely_ours_and_unused_is_swept() {
+    fn only_unused_directories_of_ours_are_swept() {
         let base = tempfile::tempdir().unwrap();
         let living = TemporaryDirectory::below(base.path()).unwrap();
         let mut kept = vec![living.path().to_owned()];

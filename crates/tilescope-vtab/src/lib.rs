@@ -142,11 +142,14 @@ unsafe impl VTab<'_> for TableAdapter {
         _: &[&[u8]],
     ) -> rusqlite::Result<(Cow<'static, CStr>, Self)> {
         let table = table.ok_or_else(|| failure("a module without a table"))?.clone();
-        let column = |column: &VirtualColumn| {
-            let hidden = if column.role == ColumnRole::Argument { " HIDDEN" } else { "" };
-            format!("\"{}\" {}{hidden}", column.name, column.declaration)
-        };
-        let columns: Vec<String> = table.columns().iter().map(column).collect();
+        let columns: Vec<String> = table
+            .columns()
+            .iter()
+            .map(|column| {
+                let hidden = if column.role == ColumnRole::Argument { " HIDDEN" } else { "" };
+                format!("\"{}\" {}{hidden}", column.name, column.declaration)
+            })
+            .collect();
         let sql = CString::new(format!("CREATE TABLE rows ({})", columns.join(", ")));
         let sql = sql.map_err(failure)?;
         Ok((Cow::Owned(sql), Self { base: sqlite3_vtab::default(), table }))
@@ -156,7 +159,8 @@ unsafe impl VTab<'_> for TableAdapter {
         let columns = self.table.columns();
         let mut plan = QueryPlan::new(info.col_used());
         let mut waits = false;
-        let (mut bounded, mut fixed) = (Vec::new(), Vec::new());
+        let mut bounded = Vec::new();
+        let mut fixed = Vec::new();
         // Under another collation, texts with different bytes can be equal.
         let is_binary = |at| info.collation(at).is_ok_and(|name| name == "BINARY");
         let binary: Vec<bool> = (0..info.constraints().count()).map(is_binary).collect();
@@ -264,8 +268,8 @@ unsafe impl VTabCursor for CursorAdapter {
         }
         let columns = self.table.columns().iter().enumerate();
         let arguments = columns.filter(|(_, column)| column.role == ColumnRole::Argument);
-        let given = |(at, _)| bounds.value(at).map(|value| (at, value));
-        self.arguments = arguments.filter_map(given).collect();
+        self.arguments =
+            arguments.filter_map(|(at, _)| bounds.value(at).map(|value| (at, value))).collect();
         self.row = 0;
         self.rows = None;
         if bounds.are_empty() {

@@ -99,12 +99,17 @@ impl QueryPlan {
     pub(crate) fn parse(text: &str) -> Self {
         let mut words = text.split(' ');
         let used = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
-        let term = |word: &str| {
-            let sign = word.chars().next()?;
-            let (comparison, _) = Comparison::ALL.into_iter().find(|(_, known)| *known == sign)?;
-            Some((word.get(1..)?.parse().ok()?, comparison))
-        };
-        Self { used: used.unwrap_or(u64::MAX), terms: words.filter_map(term).collect() }
+        Self {
+            used: used.unwrap_or(u64::MAX),
+            terms: words
+                .filter_map(|word| {
+                    let sign = word.chars().next()?;
+                    let (comparison, _) =
+                        Comparison::ALL.into_iter().find(|(_, known)| *known == sign)?;
+                    Some((word.get(1..)?.parse().ok()?, comparison))
+                })
+                .collect(),
+        }
     }
 }
 
@@ -161,7 +166,7 @@ impl ColumnBounds {
     /// The value of a column, if the bounds admit only one.
     pub fn value(&self, column: usize) -> Option<i64> {
         let bounds = self.of(column);
-        (bounds.start() == bounds.end()).then(|| *bounds.start())
+        if bounds.start() == bounds.end() { Some(*bounds.start()) } else { None }
     }
 
     /// True if no row can satisfy them.
@@ -185,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_hold_every_whole_number_that_compares_so() {
+    fn bounds_contain_every_integer_that_satisfies_the_comparison() {
         let values = [-2.5, -2.0, -0.5, 0.0, 0.5, 1.0, 1.5, 1e300, -1e300];
         let mut all: Vec<ValueRef> = values.into_iter().map(ValueRef::Real).collect();
         all.extend([-3, 0, 3, i64::MAX, i64::MIN].map(ValueRef::Integer));

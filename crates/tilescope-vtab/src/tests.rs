@@ -78,7 +78,7 @@ fn asked(sql: &str) -> (rusqlite::Result<Vec<i64>>, Vec<(i64, i64)>) {
 }
 
 #[test]
-fn only_what_was_asked_for_is_read() {
+fn only_requested_rows_are_read() {
     type PlanCase<'a> = (&'a str, &'a [i64], &'a [(i64, i64)]);
     let cases: [PlanCase<'_>; 9] = [
         ("SELECT square FROM squares WHERE number = 7", &[49], &[(7, 8)]),
@@ -179,7 +179,7 @@ fn a_text_narrows_only_where_it_is_compared_byte_by_byte() {
 }
 
 #[test]
-fn an_order_that_rows_have_is_not_made_again() {
+fn sorted_rows_are_not_sorted_again() {
     let connection = Connection::open_in_memory().unwrap();
     register(&connection, "squares", Arc::new(Squares { asked: Mutex::default() })).unwrap();
     let sorts = |by: &str| {

@@ -89,10 +89,10 @@ impl Run {
     fn microseconds(&self) -> PyResult<Microseconds> {
         let cycles = self.mark()?.cycles;
         let clock = u128::from(self.data.target.clock.0.max(1));
-        let at = |cycles: Cycles| {
+        let convert = |cycles: Cycles| {
             u64::try_from(u128::from(cycles.0) * 1_000_000 / clock).unwrap_or(u64::MAX)
         };
-        Ok(Microseconds { start: at(cycles.start), end: at(cycles.end) })
+        Ok(Microseconds { start: convert(cycles.start), end: convert(cycles.end) })
     }
 }
 
@@ -125,10 +125,8 @@ impl Step {
         let target = &self.data.target;
         let all = target.tiles_of_ipu(on_ipu.ipu);
         let compute = target.compute_tiles_per_ipu();
-        let (of_compute, of_io) = (
-            TileRange::new(all.first, all.first + compute),
-            TileRange::new(all.first + compute, all.end),
-        );
+        let of_compute = TileRange::new(all.first, all.first + compute);
+        let of_io = TileRange::new(all.first + compute, all.end);
         let by_lane = if on_ipu.sub_lane == 0 { of_compute } else { of_io };
         for range in [all, by_lane] {
             if range.count() == on_ipu.active_tiles {
@@ -141,7 +139,7 @@ impl Step {
         let Some(exchange) = exchanges.get(&body) else { return Ok(None) };
         let moved = exchange.tiles.iter().map(|(tiles, _)| tiles.intersection(all));
         let tiles: Vec<TileId> = moved.flat_map(TileRange::iter).collect();
-        Ok((tiles.len() == on_ipu.active_tiles as usize).then_some(tiles))
+        Ok(if tiles.len() == on_ipu.active_tiles as usize { Some(tiles) } else { None })
     }
 
     /// Cycles of each tile, for a step that keeps its tiles busy for the same time.
@@ -191,7 +189,9 @@ impl Step {
     /// at its start.
     #[getter]
     fn ipus(&self) -> List {
-        let (data, block, place) = (self.data.clone(), self.block.clone(), self.place);
+        let data = self.data.clone();
+        let block = self.block.clone();
+        let place = self.place;
         List::new(self.data.target.ipus_per_replica as usize, move |py, at| {
             let step = block.get(place);
             let step = step.ok_or_else(|| PyIndexError::new_err("there is no such step"))?;
@@ -223,29 +223,31 @@ struct CycleBounds {
 impl StepOnIpu {
     /// All parts of a step on one IPU: its I/O tiles are a part beside the compute tiles.
     fn new(data: &ReportData, step: &StepDetails, ipu: IpuId) -> Self {
-        let parts = || step.ipus.iter().filter(|part| part.ipu == ipu);
+        let iter_parts = || step.ipus.iter().filter(|part| part.ipu == ipu);
         let start = step.ipus.iter().map(|part| part.from_min).min().unwrap_or_default().0;
-        let bound = |cycles: fn(&tilescope_report::StepOnIpu) -> Cycles| CycleInterval {
-            min: parts().map(cycles).min().map_or(start, |cycles| cycles.0),
-            max: parts().map(cycles).max().map_or(start, |cycles| cycles.0),
+        let find_bounds = |cycles: fn(&tilescope_report::StepOnIpu) -> Cycles| CycleInterval {
+            min: iter_parts().map(cycles).min().map_or(start, |cycles| cycles.0),
+            max: iter_parts().map(cycles).max().map_or(start, |cycles| cycles.0),
         };
-        let (first, last) = (bound(|part| part.from_min), bound(|part| part.from_max));
+        let first = find_bounds(|part| part.from_min);
+        let last = find_bounds(|part| part.from_max);
         let from = CycleInterval { min: first.min, max: last.max };
-        let (first, last) = (bound(|part| part.to_min), bound(|part| part.to_max));
+        let first = find_bounds(|part| part.to_min);
+        let last = find_bounds(|part| part.to_max);
         let to = CycleInterval { min: first.min, max: last.max };
-        let sum = |count: fn(&tilescope_report::StepOnIpu) -> u64| {
-            parts().map(count).fold(0, u64::saturating_add)
+        let add_up = |count: fn(&tilescope_report::StepOnIpu) -> u64| {
+            iter_parts().map(count).fold(0, u64::saturating_add)
         };
-        let active_tiles = parts().map(|part| part.active_tiles).fold(0, u32::saturating_add);
-        let longest = parts().map(|part| part.range().length()).max().unwrap_or_default();
-        let busy = parts().map(|part| {
+        let active_tiles = iter_parts().map(|part| part.active_tiles).fold(0, u32::saturating_add);
+        let longest = iter_parts().map(|part| part.range().length()).max().unwrap_or_default();
+        let busy = iter_parts().map(|part| {
             f64::from(part.active_tile_balance)
                 * f64::from(part.active_tiles)
                 * part.range().length().as_f64()
         });
         let available = f64::from(active_tiles) * longest.as_f64();
-        let alone = parts().count() == 1;
-        let active_tile_balance = match parts().next() {
+        let alone = iter_parts().count() == 1;
+        let active_tile_balance = match iter_parts().next() {
             Some(part) if alone => f64::from(part.active_tile_balance),
             _ if available > 0.0 => busy.sum::<f64>() / available,
             _ => 0.0,
@@ -255,8 +257,8 @@ impl StepOnIpu {
             active_tiles,
             active_tile_balance,
             tiles: data.target.tiles_per_ipu,
-            bytes_in: sum(|part| part.bytes_in.0),
-            bytes_out: sum(|part| part.bytes_out.0),
+            bytes_in: add_up(|part| part.bytes_in.0),
+            bytes_out: add_up(|part| part.bytes_out.0),
             has_bytes: data.report.has(ReportPart::StepBytes),
             has_balance: data.report.has(ReportPart::TileBalance),
         }

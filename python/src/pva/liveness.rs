@@ -72,12 +72,12 @@ impl LivenessMemory {
     #[getter]
     fn variables(&self) -> PyResult<List> {
         let table = self.data.variables()?;
-        let lives = |variable: &tilescope_report::Variable| {
+        let is_live = |variable: &tilescope_report::Variable| {
             let life = variable.lifetime.as_ref();
             life.is_some_and(|life| life.contains(&self.step))
                 && is_in(variable, self.scope, &self.data)
         };
-        let found = table.variables.iter().enumerate().filter(|(_, variable)| lives(variable));
+        let found = table.variables.iter().enumerate().filter(|(_, variable)| is_live(variable));
         let ids = found.map(|(index, _)| VariableId::from_index(index)).collect();
         Ok(variable_list(&self.data, ids, self.scope))
     }
@@ -95,10 +95,10 @@ fn is_in(variable: &tilescope_report::Variable, scope: TileScope, data: &ReportD
 /// Variables without a lifetime, in a scope.
 pub(super) fn always_live(data: &Arc<ReportData>, scope: TileScope) -> PyResult<List> {
     let table = data.variables()?;
-    let lives = |variable: &tilescope_report::Variable| {
+    let is_live = |variable: &tilescope_report::Variable| {
         variable.lifetime.is_none() && is_in(variable, scope, data)
     };
-    let found = table.variables.iter().enumerate().filter(|(_, variable)| lives(variable));
+    let found = table.variables.iter().enumerate().filter(|(_, variable)| is_live(variable));
     let ids = found.map(|(index, _)| VariableId::from_index(index)).collect();
     Ok(variable_list(data, ids, scope))
 }

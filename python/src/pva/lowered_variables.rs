@@ -21,7 +21,8 @@ impl LoweredVariables {
     /// All lowered variables, by id.
     #[getter(allBriefVars)]
     fn all_brief_vars(&self) -> PyResult<List> {
-        let (data, table) = (self.data.clone(), self.data.variables()?);
+        let data = self.data.clone();
+        let table = self.data.variables()?;
         Ok(List::new(table.parts() as usize, move |py, at| {
             let part = u32::try_from(at).unwrap_or(u32::MAX);
             let id = table.variable_of(part).ok_or_else(|| not_recorded("lowered variable"))?;
@@ -34,7 +35,8 @@ impl LoweredVariables {
     #[pyo3(name = "forTile")]
     fn for_tile(&self, tile: u32) -> PyResult<List> {
         let tile = tile_in_range(&self.data, tile)?;
-        let (data, table) = (self.data.clone(), self.data.variables()?);
+        let data = self.data.clone();
+        let table = self.data.variables()?;
         let ids = (0..table.variables.len()).map(VariableId::from_index);
         let here: Vec<(VariableId, u32)> =
             ids.filter_map(|id| Some((id, table.part_on(id, tile)?))).collect();
@@ -139,7 +141,9 @@ impl LoweredVariable {
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        let (name, bytes, tile) = (self.name()?, self.bytes, self.tile);
+        let name = self.name()?;
+        let bytes = self.bytes;
+        let tile = self.tile;
         Ok(format!("<pva.LoweredVariable {name}: {bytes} B on tile {tile}>"))
     }
 }

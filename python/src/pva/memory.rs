@@ -83,7 +83,8 @@ impl TileMemory {
         if !self.data.report.has(ReportPart::Regions) {
             return Err(not_recorded("regions of memory"));
         }
-        let (sums, target) = (self.sums()?, &self.data.target);
+        let sums = self.sums()?;
+        let target = &self.data.target;
         let (start, end) = match region {
             MemoryRegion::NonInterleaved => (Bytes::ZERO, target.interleaved_offset),
             MemoryRegion::Interleaved => (target.interleaved_offset, target.bytes_per_tile),
@@ -104,7 +105,8 @@ impl TileMemory {
     #[getter]
     fn total(&self) -> PyResult<UsedBytes> {
         let sums = self.sums()?;
-        let (including_gaps, excluding_gaps) = (sums.including_gaps.0, sums.excluding_gaps().0);
+        let including_gaps = sums.including_gaps.0;
+        let excluding_gaps = sums.excluding_gaps().0;
         Ok(UsedBytes { including_gaps, excluding_gaps })
     }
 
@@ -142,9 +144,14 @@ impl TileMemory {
     /// Vertex types with code on the tile.
     #[getter]
     fn vertices(&self) -> PyResult<List> {
-        let (data, on_tiles) = (self.data.clone(), self.data.vertex_tiles()?);
-        let here = |on: &&Vec<bool>| on.get(self.tile.index()) == Some(&true);
-        let found = on_tiles.0.iter().filter(|(_, on)| here(on)).map(|(id, _)| *id).collect();
+        let data = self.data.clone();
+        let on_tiles = self.data.vertex_tiles()?;
+        let found = on_tiles
+            .0
+            .iter()
+            .filter(|(_, on)| on.get(self.tile.index()) == Some(&true))
+            .map(|(id, _)| *id)
+            .collect();
         Ok(List::of_ids(found, move |py, id| object(py, TileVertex { data: data.clone(), id })))
     }
 }

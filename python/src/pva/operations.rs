@@ -39,9 +39,11 @@ impl OperationAnalysis {
             }
             programs
         });
-        let (data, programs) = (self.data.clone(), self.programs.clone());
+        let data = self.data.clone();
+        let programs = self.programs.clone();
         Ok(List::new(data.operations()?.len(), move |py, at| {
-            let (id, programs) = (OperationId::from_index(at), programs.clone());
+            let id = OperationId::from_index(at);
+            let programs = programs.clone();
             object(py, Operation { data: data.clone(), id, programs })
         }))
     }
@@ -96,7 +98,8 @@ impl Operation {
     /// Programs that contain its code. Code that several operations share belongs to the first of
     /// them, so that sums over operations count no program twice.
     fn programs(&self) -> PyResult<List> {
-        let (data, table) = (self.data.clone(), self.data.programs()?);
+        let data = self.data.clone();
+        let table = self.data.programs()?;
         let mut ids: Vec<ProgramId> =
             self.own_programs().iter().map(|id| table.body(*id)).collect();
         ids.sort_unstable();
@@ -176,7 +179,6 @@ impl DebugContext {
     #[getter]
     fn json(&self) -> PyResult<String> {
         let operations = self.data.operations()?;
-        let name = |id: &OperationId| operations.get(id.index()).map(|input| input.name.as_str());
         self.operation(|operation| {
             serde_json::json!({
                 "layer": LAYER,
@@ -185,7 +187,7 @@ impl DebugContext {
                 "op_type": operation.kind,
                 "source": operation.source,
                 "instanceId": self.id.0.to_string(),
-                "inputs": operation.inputs.iter().filter_map(name).collect::<Vec<_>>(),
+                "inputs": operation.inputs.iter().filter_map(|id| operations.get(id.index()).map(|input| input.name.as_str())).collect::<Vec<_>>(),
             })
             .to_string()
         })

@@ -121,13 +121,15 @@ impl VertexInstances {
     #[getter(estimatedCycles)]
     fn estimated_cycles(&self) -> PyResult<u64> {
         let set = ComputeSet { data: self.data.clone(), set: self.set };
-        let (cycles, counts) = (set.cycles()?, self.counts()?);
-        let on = |kind: &VertexTypeId, tile: usize| {
+        let cycles = set.cycles()?;
+        let counts = self.counts()?;
+        let is_on = |kind: &VertexTypeId, tile: usize| {
             counts.get(kind).and_then(|counts| counts.get(tile)).is_some_and(|count| *count > 0)
         };
         let mut sum = 0u64;
-        for (tile, cycles) in cycles.iter().enumerate().filter(|(tile, _)| on(&self.kind, *tile)) {
-            if counts.keys().any(|kind| *kind != self.kind && on(kind, tile)) {
+        for (tile, cycles) in cycles.iter().enumerate().filter(|(tile, _)| is_on(&self.kind, *tile))
+        {
+            if counts.keys().any(|kind| *kind != self.kind && is_on(kind, tile)) {
                 return Err(not_recorded("cycles of one of several vertex types of a tile"));
             }
             sum = sum.saturating_add(*cycles);

@@ -51,7 +51,8 @@ impl Program {
     /// The program and all its descendants, without duplicates.
     fn descendants(&self) -> PyResult<BTreeSet<ProgramId>> {
         let programs = self.data.programs()?;
-        let (mut found, mut open) = (BTreeSet::new(), vec![self.id]);
+        let mut found = BTreeSet::new();
+        let mut open = vec![self.id];
         while let Some(id) = open.pop() {
             if found.insert(id) {
                 let children = programs.get(id).map(|node| &node.children[..]);
@@ -167,19 +168,20 @@ pub(super) fn exchange_cycles(data: &ReportData, id: ProgramId) -> PyResult<Opti
 pub(super) fn used_variables(data: &ReportData, steps: &[u32]) -> PyResult<Vec<VariableId>> {
     let recorded = data.uses()?;
     let Some(uses) = &*recorded else { return Err(not_recorded("variables of programs")) };
-    let used = |of: &Vec<std::ops::Range<u32>>| {
+    let is_used = |of: &Vec<std::ops::Range<u32>>| {
         of.iter().any(|range| {
             let next = steps.partition_point(|step| *step < range.start);
             steps.get(next).is_some_and(|step| *step < range.end)
         })
     };
-    let found = uses.0.iter().enumerate().filter(|(_, of)| used(of));
+    let found = uses.0.iter().enumerate().filter(|(_, of)| is_used(of));
     Ok(found.map(|(index, _)| VariableId::from_index(index)).collect())
 }
 
 /// The parts of variables on all their tiles.
 pub(super) fn lowered_list(data: &Arc<ReportData>, ids: &[VariableId]) -> PyResult<List> {
-    let (data, table) = (data.clone(), data.variables()?);
+    let table = data.variables()?;
+    let data = data.clone();
     // The index in the list at which the parts of each variable begin.
     let mut starts: Vec<(usize, VariableId)> = Vec::with_capacity(ids.len());
     let mut count = 0;

@@ -27,8 +27,9 @@ pub(crate) fn open_report(
     debug: Option<PathBuf>,
 ) -> PyResult<PvaReport> {
     let _ = debug;
-    let open = || ReportData::new(tilescope_report::Report::open(&profile)?);
-    let data = py.detach(open).map_err(report_error)?;
+    let data = py
+        .detach(|| ReportData::new(tilescope_report::Report::open(&profile)?))
+        .map_err(report_error)?;
     Ok(PvaReport { data: Arc::new(data) })
 }
 
@@ -45,8 +46,8 @@ impl PvaReport {
     fn version(&self) -> PyResult<ReportVersion> {
         let format = self.data.report.meta().get("format").cloned().unwrap_or_default();
         let mut parts = format.split('.').map(|part| part.parse().ok());
-        let mut next = || parts.next().flatten();
-        let (Some(major), Some(minor)) = (next(), next()) else {
+        let mut take_next = || parts.next().flatten();
+        let (Some(major), Some(minor)) = (take_next(), take_next()) else {
             return Err(not_recorded("version of the format"));
         };
         Ok(ReportVersion { major, minor, point: 0, is_unstable_format: false })
@@ -59,8 +60,10 @@ impl PvaReport {
         let string = generator.ok_or_else(|| not_recorded("version of Poplar"))?;
         let number = string.rsplit(' ').next().unwrap_or_default().to_owned();
         let mut parts = number.split('.').map(|part| part.parse().unwrap_or(0));
-        let mut next = || parts.next().unwrap_or(0);
-        let (major, minor, point) = (next(), next(), next());
+        let mut take_next = || parts.next().unwrap_or(0);
+        let major = take_next();
+        let minor = take_next();
+        let point = take_next();
         Ok(PoplarVersion { string, major, minor, point, package_hash: String::new() })
     }
 

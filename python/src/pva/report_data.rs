@@ -169,7 +169,8 @@ impl ReportData {
 
     pub(super) fn vertex_tiles(&self) -> PyResult<Arc<VertexTiles>> {
         self.vertex_tiles.get(|| {
-            let (types, sets) = (self.vertex_types()?, self.compute_sets()?);
+            let types = self.vertex_types()?;
+            let sets = self.compute_sets()?;
             let owners = code_owners(&types);
             let mut found: BTreeMap<VertexTypeId, Vec<bool>> = BTreeMap::new();
             for group in sets.values().flat_map(|set| &set.vertices) {
@@ -272,10 +273,11 @@ impl ReportData {
             }
         };
         let parts = variable.tiles.iter();
-        let bytes = |(tiles, part): (TileRange, &tilescope_report::VariablePlacement)| {
-            u64::from(tiles.intersection(range).count()).saturating_mul(part.bytes.0)
-        };
-        parts.map(bytes).fold(0, u64::saturating_add)
+        parts
+            .map(|(tiles, part)| {
+                u64::from(tiles.intersection(range).count()).saturating_mul(part.bytes.0)
+            })
+            .fold(0, u64::saturating_add)
     }
 
     pub(super) fn runs(&self) -> PyResult<Arc<Vec<TraceMark>>> {
@@ -288,7 +290,8 @@ impl ReportData {
 
     /// The block that contains a step, and the index of the step in it.
     pub(super) fn step_block(&self, py: Python<'_>, step: u64) -> PyResult<(StepBlock, usize)> {
-        let (block, place) = (step / STEPS_READ, (step % STEPS_READ) as usize);
+        let block = step / STEPS_READ;
+        let place = (step % STEPS_READ) as usize;
         if let Some((_, known)) = lock(&self.blocks).iter().find(|(number, _)| *number == block) {
             return Ok((known.clone(), place));
         }
@@ -348,8 +351,8 @@ impl VariableTable {
 
     /// Numbers of the parts of a variable.
     pub(super) fn part_range(&self, variable: VariableId) -> Range<u32> {
-        let number = |at: usize| self.first_parts.get(at).copied().unwrap_or_default();
-        number(variable.index())..number(variable.index() + 1)
+        let get_number = |at: usize| self.first_parts.get(at).copied().unwrap_or_default();
+        get_number(variable.index())..number(variable.index() + 1)
     }
 
     /// The variable of a part.

@@ -75,12 +75,9 @@ pub(super) fn moved(constant: &FitConstant) -> f64 {
 }
 
 /// A value in the type that a spec expects.
+#[expect(clippy::cast_possible_truncation, reason = "within bounds that are far below")]
 pub(super) fn json_value(constant: &FitConstant, value: f64) -> Value {
-    match constant.whole {
-        #[expect(clippy::cast_possible_truncation, reason = "within bounds that are far below")]
-        true => Value::from(value as i64),
-        false => Value::from(value),
-    }
+    if constant.whole { Value::from(value as i64) } else { Value::from(value) }
 }
 
 /// The content of the file for a fit.

@@ -53,13 +53,13 @@ fn print_json(value: &Value, output: &mut dyn Write) -> Result<(), CliError> {
 
 /// Prints rows of cells, the first column left-aligned and the others right-aligned.
 fn table<const N: usize>(rows: &[[String; N]], output: &mut dyn Write) -> Result<(), CliError> {
-    let width = |column: usize| {
+    let measure_column = |column: usize| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).min(NAME_WIDTH)
     };
     for row in rows {
-        let mut line = format!("  {:1$}", row[0], width(0));
+        let mut line = format!("  {:1$}", row[0], measure_column(0));
         for (column, cell) in row.iter().enumerate().skip(1) {
-            line.push_str(&format!("  {cell:>0$}", width(column)));
+            line.push_str(&format!("  {cell:>0$}", measure_column(column)));
         }
         writeln!(output, "{}", line.trim_end())?;
     }
@@ -191,7 +191,8 @@ impl Listing<'_> {
     }
 
     fn errors(&self, fitted: &FittedConstants, output: &mut dyn Write) -> Result<(), CliError> {
-        let (before, after) = (percent(fitted.first.before), percent(fitted.simulated));
+        let before = percent(fitted.first.before);
+        let after = percent(fitted.simulated);
         writeln!(
             output,
             "\nError: {before} of measured cycles before, {after} simulated with the fitted constants"
@@ -248,7 +249,7 @@ impl Listing<'_> {
             PredictionBasis::Gone,
         ];
         if self.as_json {
-            let operation = |of: &tilescope_analysis::calibration::OperationPrediction| {
+            let describe_operation = |of: &tilescope_analysis::calibration::OperationPrediction| {
                 json!({
                     "name": of.name,
                     "measured": of.measured,
@@ -257,7 +258,7 @@ impl Listing<'_> {
                     "basis": of.basis.name(),
                 })
             };
-            let shown = prediction.operations.iter().take(self.limit).map(operation);
+            let shown = prediction.operations.iter().take(self.limit).map(describe_operation);
             let by_basis = bases.map(|basis| (basis.name(), prediction.cycles_by(basis)));
             let (changes, spec) = match change {
                 SpecChange::Keys(keys) => (&keys[..], None),
@@ -299,16 +300,16 @@ impl Listing<'_> {
         if hidden > 0 {
             writeln!(output, "  … {hidden} more operations (--limit 0 for all)")?;
         }
-        let of = |basis: PredictionBasis| cycles(prediction.cycles_by(basis));
+        let format_cycles = |basis: PredictionBasis| cycles(prediction.cycles_by(basis));
         writeln!(
             output,
             "\nOf the predicted cycles {} are measured ones scaled by the simulation, {} are as \
              measured because the simulation does not have them, and {} are simulated because only the \
              change brings them. Cycles are those of all steps on all IPUs: how they overlap is not \
              predicted.",
-            of(PredictionBasis::Scaled),
-            of(PredictionBasis::AsMeasured),
-            of(PredictionBasis::Simulated)
+            format_cycles(PredictionBasis::Scaled),
+            format_cycles(PredictionBasis::AsMeasured),
+            format_cycles(PredictionBasis::Simulated)
         )?;
         Ok(())
     }

@@ -98,17 +98,17 @@ pub(super) fn chosen(matches: &ArgMatches) -> Result<&'static ExportFormat, CliE
     let Some(format) = ALL.iter().find(|format| format.name == name) else {
         return Err(UsageError::unknown("format", name, "").into());
     };
-    let given = |option: &&str| {
+    let is_given = |option: &&str| {
         matches.value_source(option).is_some_and(|source| source != ValueSource::DefaultValue)
     };
-    let refused = |option: &&str| given(option) && !format.options.contains(option);
-    if let Some(option) = SOME_TAKE.iter().find(|option| refused(option)) {
+    let is_refused = |option: &&str| is_given(option) && !format.options.contains(option);
+    if let Some(option) = SOME_TAKE.iter().find(|option| is_refused(option)) {
         let takers: Vec<&str> =
             ALL.iter().filter(|of| of.options.contains(option)).map(|of| of.name).collect();
         let takers = takers.join(", ");
         return Err(UsageError::OtherFormat { option, format: format.name, takers }.into());
     }
-    if format.is_of_view && !given(&"view") {
+    if format.is_of_view && !is_given(&"view") {
         return Err(UsageError::NoView(format.name).into());
     }
     Ok(format)

@@ -56,9 +56,10 @@ pub(super) fn write(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     if all == 0 {
         let _ = writeln!(stderr(), "note: the table {name:?} has no such rows in this report");
     }
-    let mut on_rows = |done| progress.at(done, all);
-    let (schema, batches) = (table.schema(), table.batches());
-    let written = write_batches(&schema, batches, format, &mut output, &mut on_rows);
+    let schema = table.schema();
+    let batches = table.batches();
+    let written =
+        write_batches(&schema, batches, format, &mut output, &mut |done| progress.at(done, all));
     drop(progress);
     match written {
         Ok(()) => output.finish(),
@@ -69,11 +70,11 @@ pub(super) fn write(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
 
 /// The table selected by the user: of a view, if one is given.
 fn table_name(matches: &ArgMatches) -> Result<String, CliError> {
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let Some(view) = text("view") else {
-        return Ok(text("table").unwrap_or(DEFAULT_TABLE).to_owned());
+    let get_text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let Some(view) = get_text("view") else {
+        return Ok(get_text("table").unwrap_or(DEFAULT_TABLE).to_owned());
     };
-    Ok(views::named(view, text("table"))?.path())
+    Ok(views::named(view, get_text("table"))?.path())
 }
 
 fn rows(matches: &ArgMatches, report: &Report) -> Result<RowSelection, CliError> {

@@ -110,7 +110,7 @@ mod tests {
     use tilescope_test_tiers::cases;
 
     #[test]
-    fn lists_say_what_they_leave_off() {
+    fn cut_lists_count_the_omitted_entries() {
         let list = json!({ "rows": (0..100).map(|row| json!([row])).collect::<Vec<Value>>() });
         assert_eq!(bounded_to(list.clone(), 1000), list);
         let short = bounded_to(list.clone(), 100);

@@ -99,15 +99,14 @@ impl ArgumentKind {
 
 /// The JSON schema of the arguments of a tool.
 pub(super) fn schema(arguments: &[ToolArgument]) -> Value {
-    let property = |argument: &ToolArgument| {
-        let mut schema = argument.kind.schema();
-        schema["description"] = argument.about.into();
-        (argument.name.to_owned(), schema)
-    };
     let required = arguments.iter().filter(|argument| argument.required);
     json!({
         "type": "object",
-        "properties": arguments.iter().map(property).collect::<Map<String, Value>>(),
+        "properties": arguments.iter().map(|argument| {
+        let mut schema = argument.kind.schema();
+        schema["description"] = argument.about.into();
+        (argument.name.to_owned(), schema)
+    }).collect::<Map<String, Value>>(),
         "required": required.map(|argument| argument.name).collect::<Vec<_>>(),
         "additionalProperties": false,
     })
@@ -138,7 +137,8 @@ impl<'a> CheckedArguments<'a> {
                 return Err(UsageError::unknown("argument", name, hint).into());
             };
             if !argument.kind.accepts(value) {
-                let (option, expects) = (name.clone(), argument.kind.expects());
+                let option = name.clone();
+                let expects = argument.kind.expects();
                 let found = excerpt(value);
                 return Err(UsageError::OptionExpects { option, expects, found }.into());
             }
@@ -210,7 +210,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_wrong_is_said_with_what_would_be_right() {
+    fn errors_name_the_expected_value() {
         let cases = [
             (json!([]), "an object"),
             (json!({}), "report is missing: a report"),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_says_what_is_checked() {
+    fn the_schema_agrees_with_the_check() {
         let schema = schema(&DECLARED);
         assert_eq!(schema["required"], json!(["report"]));
         assert_eq!(schema["properties"]["per"]["enum"], json!(["run", "sample"]));

@@ -81,7 +81,7 @@ pub(super) fn reply(line: &[u8], session: &mut McpSession) -> Option<Value> {
         Ok(Value::Array(messages)) if !messages.is_empty() => {
             let replies: Vec<Value> =
                 messages.iter().filter_map(|message| reply_to(message, session)).collect();
-            (!replies.is_empty()).then_some(Value::Array(replies))
+            if replies.is_empty() { None } else { Some(Value::Array(replies)) }
         }
         Ok(message) => reply_to(&message, session),
         Err(error) => {
@@ -97,8 +97,8 @@ fn reply_to(message: &Value, session: &mut McpSession) -> Option<Value> {
     let Some(method) = message["method"].as_str() else {
         // The server sends no requests, so an answer from the client is an error.
         let problem = "a message is an object with a method";
-        let refused = || RpcError::new(INVALID_REQUEST, problem).reply(id.unwrap_or(&Value::Null));
-        return (!is_answer).then(refused);
+        return (!is_answer)
+            .then(|| RpcError::new(INVALID_REQUEST, problem).reply(id.unwrap_or(&Value::Null)));
     };
     let id = id?;
     Some(match result(method, &message["params"], session) {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_known_version_is_spoken() {
+    fn the_newest_known_version_is_used() {
         let ask = |version: &str| {
             let parameters = json!({ "protocolVersion": version });
             let ask = json!({ "id": "a", "method": "initialize", "params": parameters });
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_said() {
+    fn invalid_requests_are_reported() {
         let code = |line: &[u8]| answer(line).expect("a reply")["error"]["code"].clone();
         assert_eq!(code(b"nonsense"), PARSE_ERROR);
         assert_eq!(code(b"[]"), INVALID_REQUEST);

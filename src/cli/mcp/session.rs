@@ -55,8 +55,9 @@ impl McpSession {
     /// The directory does not exist.
     pub(super) fn below(root: Option<&Path>) -> Result<Self, CliError> {
         let Some(root) = root else { return Ok(Self::default()) };
-        let failed = |error| JobError::ReadFile { file: root.to_owned(), error };
-        let whole = root.canonicalize().map_err(failed)?;
+        let whole = root
+            .canonicalize()
+            .map_err(|error| JobError::ReadFile { file: root.to_owned(), error })?;
         Ok(Self { root: Some(whole), ..Self::default() })
     }
 
@@ -117,17 +118,15 @@ impl McpSession {
     pub(super) fn spec(&self, name: &str, changes: &SpecChanges) -> Result<Spec, CliError> {
         self.check_name(name)?;
         let overrides: Vec<String> = set_arguments(changes).collect();
-        let mut source = match is_report(Path::new(name)) {
-            true => {
-                let report = Report::open(name)?;
-                let text = report.spec().ok_or_else(|| {
-                    let is =
-                        "has no spec to change: only reports that tilescope simulated have one";
-                    UsageError::WrongFile { file: name.into(), is }
-                })?;
-                SpecSource::from_text(name, text)
-            }
-            false => SpecSource::find(name, &[])?,
+        let mut source = if is_report(Path::new(name)) {
+            let report = Report::open(name)?;
+            let text = report.spec().ok_or_else(|| {
+                let is = "has no spec to change: only reports that tilescope simulated have one";
+                UsageError::WrongFile { file: name.into(), is }
+            })?;
+            SpecSource::from_text(name, text)
+        } else {
+            SpecSource::find(name, &[])?
         };
         source.overrides = overrides;
         let spec = Spec::build(&source)?;
@@ -180,7 +179,7 @@ impl McpSession {
 impl OpenedReport {
     /// A link that opens a place; `None` for a report that is deleted with the session.
     pub(super) fn link(&self, place: &ViewLocation) -> Option<String> {
-        (!self.is_simulated).then(|| place.link(self.report.path()))
+        if !self.is_simulated { Some(place.link(self.report.path())) } else { None }
     }
 
     /// The value of an object with a link added.

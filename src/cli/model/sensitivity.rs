@@ -40,11 +40,11 @@ struct Prediction {
 
 impl Prediction {
     fn of(spec: &str) -> Result<Self, CliError> {
-        let of_spec = |error: AnyError| UsageError::Input { place: spec.to_owned(), error };
-        let source = SpecSource::find(spec, &[]).map_err(|error| of_spec(error.into()))?;
-        let spec = Spec::build(&source).map_err(|error| of_spec(error.into()))?;
+        let to_error = |error: AnyError| UsageError::Input { place: spec.to_owned(), error };
+        let source = SpecSource::find(spec, &[]).map_err(|error| to_error(error.into()))?;
+        let spec = Spec::build(&source).map_err(|error| to_error(error.into()))?;
         let simulation = Simulation::compile(&spec, MOST_RECORDS);
-        let figures = trial_figures(&spec, &simulation.map_err(|error| of_spec(error.into()))?);
+        let figures = trial_figures(&spec, &simulation.map_err(|error| to_error(error.into()))?);
         let mut cycles_per_sample = None;
         let mut expected_cycles_per_sample = None;
         if let Some(cycles) = figures.cycles {
@@ -143,7 +143,7 @@ fn rows(
 ) -> Result<Vec<ConstantSensitivity>, CliError> {
     let progress = ProgressReporter::new("simulating");
     let done = AtomicUsize::new(0);
-    let row = |constant: &&'static CostConstant| {
+    let measure_row = |constant: &&'static CostConstant| {
         let moved = MOVES.iter().map(|share| {
             let value = constant.moved_by(*share);
             let changed = child(&format!("{}={value}", constant.name), specs)?;
@@ -154,13 +154,13 @@ fn rows(
         progress.at(share);
         Ok(ConstantSensitivity { constant, shifts: shifts? })
     };
-    constants.par_iter().map(row).collect()
+    constants.par_iter().map(measure_row).collect()
 }
 
 /// Predictions from a child process with one constant changed.
 fn child(change: &str, specs: &[&str]) -> Result<Vec<Prediction>, CliError> {
-    let failed = |problem: String| JobError::Child { change: change.to_owned(), problem };
-    let executable = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+    let to_error = |problem: String| JobError::Child { change: change.to_owned(), problem };
+    let executable = std::env::current_exe().map_err(|error| to_error(error.to_string()))?;
     // Children run in parallel, so each uses one core.
     let result = Command::new(executable)
         .env("RAYON_NUM_THREADS", "1")
@@ -168,15 +168,15 @@ fn child(change: &str, specs: &[&str]) -> Result<Vec<Prediction>, CliError> {
         .args(specs)
         .arg(format!("--figures={change}"))
         .output()
-        .map_err(|error| failed(error.to_string()))?;
+        .map_err(|error| to_error(error.to_string()))?;
     if !result.status.success() {
-        return Err(failed(String::from_utf8_lossy(&result.stderr).trim().to_owned()).into());
+        return Err(to_error(String::from_utf8_lossy(&result.stderr).trim().to_owned()).into());
     }
-    Ok(serde_json::from_slice(&result.stdout).map_err(|error| failed(error.to_string()))?)
+    Ok(serde_json::from_slice(&result.stdout).map_err(|error| to_error(error.to_string()))?)
 }
 
 fn to_json(rows: &[ConstantSensitivity], specs: &[&str], base: &[Prediction]) -> Value {
-    let by_spec = |values: Vec<Value>| -> Value {
+    let join_specs = |values: Vec<Value>| -> Value {
         specs.iter().map(|spec| (*spec).to_owned()).zip(values).collect()
     };
     let constants: Vec<Value> = rows
@@ -185,7 +185,7 @@ fn to_json(rows: &[ConstantSensitivity], specs: &[&str], base: &[Prediction]) ->
             let moves = MOVES.iter().zip(&row.shifts).map(|(share, shifts)| {
                 let value = row.constant.moved_by(*share);
                 let shifts = shifts.iter().map(|shift| json!(shift)).collect();
-                json!({ "value": value, "changes": by_spec(shifts) })
+                json!({ "value": value, "changes": join_specs(shifts) })
             });
             json!({
                 "name": row.constant.name,
@@ -195,7 +195,7 @@ fn to_json(rows: &[ConstantSensitivity], specs: &[&str], base: &[Prediction]) ->
             })
         })
         .collect();
-    let programs = by_spec(base.iter().map(|prediction| json!(prediction)).collect());
+    let programs = join_specs(base.iter().map(|prediction| json!(prediction)).collect());
     json!({ "programs": programs, "constants": constants })
 }
 
@@ -205,12 +205,18 @@ fn print(
     base: &[Prediction],
     output: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let percent = |share: f64| match 100.0 * share {
-        small if small.abs() < 0.005 => "0".to_owned(),
-        share => format!("{share:+.2}"),
-    };
-    let pair = |values: [Option<f64>; 2]| {
-        values.map(|value| value.map_or_else(|| "-".to_owned(), percent)).join(" / ")
+    let format_pair = |values: [Option<f64>; 2]| {
+        values
+            .map(|value| {
+                value.map_or_else(
+                    || "-".to_owned(),
+                    |share| match 100.0 * share {
+                        small if small.abs() < 0.005 => "0".to_owned(),
+                        share => format!("{share:+.2}"),
+                    },
+                )
+            })
+            .join(" / ")
     };
     writeln!(
         output,
@@ -243,9 +249,10 @@ fn print(
             if less.size().max(more.size()) == 0.0 {
                 continue;
             }
-            let cycles = pair([less.cycles, more.cycles]);
-            let tile = pair([Some(less.fullest_tile), Some(more.fullest_tile)]);
-            let (name, kind) = (row.constant.name, row.constant.kind.name());
+            let cycles = format_pair([less.cycles, more.cycles]);
+            let tile = format_pair([Some(less.fullest_tile), Some(more.fullest_tile)]);
+            let name = row.constant.name;
+            let kind = row.constant.kind.name();
             writeln!(output, "  {name:width$}  {kind:9}  {cycles:17}  {tile:17}")?;
         }
     }

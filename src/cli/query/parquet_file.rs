@@ -21,13 +21,13 @@ pub(super) fn check(file: Option<&Path>) -> Result<(), CliError> {
         return Err(UsageError::Request(problem).into());
     };
     let is_stream = fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir());
-    let problem = match file.extension().is_some_and(|ending| ending == "gz") {
-        true => "a Parquet file is compressed inside; choose a name that ends in .parquet",
-        false if is_stream => {
-            "a Parquet file is begun again where types of columns turn out late, and this is a device \
-             or a pipe; name a file"
-        }
-        false => return Ok(()),
+    let problem = if file.extension().is_some_and(|ending| ending == "gz") {
+        "a Parquet file is compressed inside; choose a name that ends in .parquet"
+    } else if is_stream {
+        "a Parquet file is begun again where types of columns turn out late, and this is a device \
+         or a pipe; name a file"
+    } else {
+        return Ok(());
     };
     Err(UsageError::FileProblem { file: file.to_owned(), problem }.into())
 }

@@ -149,34 +149,38 @@ impl SimulatedProgram {
 
     /// The first slot, counted from 1, in which every stage runs both passes.
     pub(super) fn first_full_slot(&self) -> Option<f64> {
-        let of = |kind| self.marks.iter().filter(move |mark| mark.kind == kind);
+        let iter_marks = |kind| self.marks.iter().filter(move |mark| mark.kind == kind);
         let passes = 2 * self.compiled.placement.stages.len();
-        let full = |slot: &TraceMark| {
-            let inside = of(MarkKind::Stage).filter(|turn| {
-                turn.steps.start >= slot.steps.start && turn.steps.end <= slot.steps.end
-            });
-            inside.count() == passes
-        };
-        of(MarkKind::Slot).position(full).map(|slot| slot as f64 + 1.0)
+        iter_marks(MarkKind::Slot)
+            .position(|slot| {
+                let inside = iter_marks(MarkKind::Stage).filter(|turn| {
+                    turn.steps.start >= slot.steps.start && turn.steps.end <= slot.steps.end
+                });
+                inside.count() == passes
+            })
+            .map(|slot| slot as f64 + 1.0)
     }
 
     /// Micro-batches in the stashes of the stage on an IPU: their bytes over those of the tensors.
     pub(super) fn fifo_depth(&self, ipu: IpuId) -> Option<f64> {
         let tiles = self.compiled.compilation.target.tiles_of_ipu(ipu);
         let variables = &self.compiled.compilation.variables;
-        let bytes = |name: &str| -> Option<u64> {
-            let here = |variable: &&tilescope_report::Variable| {
+        let find_bytes = |name: &str| -> Option<u64> {
+            let variable = variables.iter().find(|variable| {
                 let first = variable.tiles.iter().next();
                 variable.name == name && first.is_some_and(|(run, _)| tiles.contains(run.first))
-            };
-            let variable = variables.iter().find(here)?;
+            })?;
             Some(variable.tiles.map(|place| place.bytes).total().0)
         };
         let names = variables.iter().filter_map(|variable| variable.name.strip_suffix("/stash"));
-        let depth = |name: &str| {
-            Some(bytes(&format!("{name}/stash"))? as f64 / bytes(name).filter(|b| *b > 0)? as f64)
-        };
-        names.filter_map(depth).next()
+        names
+            .filter_map(|name| {
+                Some(
+                    find_bytes(&format!("{name}/stash"))? as f64
+                        / find_bytes(name).filter(|b| *b > 0)? as f64,
+                )
+            })
+            .next()
     }
 
     /// Cycles of the first step with this suffix in its name.
@@ -203,7 +207,7 @@ impl SimulatedProgram {
             .iter()
             .flat_map(|copy| self.waits.iter().map(|wait| copy.intersection(*wait).length()))
             .sum();
-        (!all.is_zero()).then(|| 1.0 - shown.as_f64() / all.as_f64())
+        if all.is_zero() { None } else { Some(1.0 - shown.as_f64() / all.as_f64()) }
     }
 }
 

@@ -214,8 +214,10 @@ impl FigureMeasurement {
 
 fn smallest_good_prefetch_depth(programs: &[&SimulatedProgram]) -> Option<f64> {
     let best = programs.iter().map(|program| program.cycles).min()?;
-    let good = |program: &&SimulatedProgram| program.cycles.as_f64() <= 1.01 * best.as_f64();
-    Some(programs.iter().position(good)? as f64 + 1.0)
+    Some(
+        programs.iter().position(|program| program.cycles.as_f64() <= 1.01 * best.as_f64())? as f64
+            + 1.0,
+    )
 }
 
 #[derive(Deserialize)]
@@ -250,7 +252,7 @@ impl PublishedFigure {
             runs => runs.iter().map(String::as_str).collect(),
         };
         let programs = self.programs.iter().map(String::as_str);
-        (runs.len() == self.programs.len()).then(|| programs.zip(runs).collect())
+        if runs.len() == self.programs.len() { Some(programs.zip(runs).collect()) } else { None }
     }
 
     /// The items that it counts, for a program with this number of sequences per sample.
@@ -275,7 +277,7 @@ impl PublishedFigure {
             measure if measure.is_rate() => simulated / self.published,
             _ => self.published / simulated,
         };
-        (self.kind == PublishedFigureKind::Predicted).then_some((source, factor))
+        if self.kind == PublishedFigureKind::Predicted { Some((source, factor)) } else { None }
     }
 
     /// The band of a simulated time or rate of a program.

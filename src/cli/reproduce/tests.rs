@@ -26,7 +26,7 @@ fn every_figure_has_its_own_name_and_programs_of_bundled_specs() {
 
 /// A figure that claims nothing has no tolerance, and a tolerance that is not exact has a source.
 #[test]
-fn every_tolerance_is_known_from_somewhere() {
+fn every_tolerance_has_a_source() {
     for figure in published().figures {
         let relative = matches!(figure.tolerance, FigureTolerance::Relative(_));
         assert_eq!(relative, figure.tolerance_from.is_some(), "{}", figure.id);
@@ -102,7 +102,7 @@ fn a_miss_is_a_miss() {
 }
 
 #[test]
-fn a_known_miss_that_passes_is_told() {
+fn a_known_miss_that_passes_is_reported() {
     let mut figure = published().figures.remove(0);
     figure.published = 10.0;
     figure.tolerance = FigureTolerance::Exact;

@@ -20,12 +20,11 @@ pub(super) fn print(
     }
     for (title, table, note) in series.page(telling, limit) {
         writeln!(output, "\n{title}")?;
-        match table.rows.is_empty() {
-            true => writeln!(output, "  none")?,
-            false => {
-                for line in table_lines(&table, CELL_WIDTH) {
-                    writeln!(output, "  {line}")?;
-                }
+        if table.rows.is_empty() {
+            writeln!(output, "  none")?
+        } else {
+            for line in table_lines(&table, CELL_WIDTH) {
+                writeln!(output, "  {line}")?;
             }
         }
         if let Some(note) = note {

@@ -17,7 +17,7 @@ pub(super) fn csv(answer: &SweepAnswer) -> String {
         [TableColumn::number(figure.name)].into_iter().chain(ends)
     });
     let rest = ["outcome", "pareto_front", "problem"].map(TableColumn::text);
-    let row = |SweepPoint { point, pareto_front }: &SweepPoint| {
+    let make_row = |SweepPoint { point, pareto_front }: &SweepPoint| {
         let keys =
             answer.keys.iter().map(|key| TableCell::from(value_text(point.changes.get(key))));
         let figures = FIGURES.iter().flat_map(|figure| figure_cells(point, figure));
@@ -25,7 +25,7 @@ pub(super) fn csv(answer: &SweepAnswer) -> String {
             [point.outcome_words(), if *pareto_front { "yes" } else { "" }, point.problem()];
         keys.chain(figures).chain(words.map(TableCell::from)).collect()
     };
-    let rows = answer.points.iter().map(row).collect();
+    let rows = answer.points.iter().map(make_row).collect();
     DataTable::new(keys.chain(figures).chain(rest).collect(), rows).csv()
 }
 
@@ -45,8 +45,9 @@ fn figure_cells(point: &Point, figure: &PointFigure) -> Vec<TableCell> {
         return vec![value];
     }
     let band = point.figures().and_then(|figures| figure.expected(figures));
-    let end = |of: fn(&Banded) -> f64| TableCell::from(band.as_ref().map(of).map(TableCell::Real));
-    vec![value, end(Banded::low), end(Banded::high)]
+    let make_end =
+        |of: fn(&Banded) -> f64| TableCell::from(band.as_ref().map(of).map(TableCell::Real));
+    vec![value, make_end(Banded::low), make_end(Banded::high)]
 }
 
 /// Prints a line for each point.
@@ -72,13 +73,13 @@ fn line(answer: &SweepAnswer, found: &SweepPoint) -> Vec<String> {
     let mut line: Vec<String> =
         answer.keys.iter().map(|key| value_text(point.changes.get(key))).collect();
     let figures = point.figures();
-    let dash = || "-".to_owned();
+    let make_dash = || "-".to_owned();
     for name in ["seconds_per_sample", "samples_per_second", "memory"] {
         let figure = PointFigure::named(name);
         let text = figure.zip(figures).and_then(|(figure, figures)| figure.text(figures));
-        line.push(text.unwrap_or_else(dash));
+        line.push(text.unwrap_or_else(make_dash));
     }
-    line.push(figures.map_or_else(dash, |figures| figures.ipus.to_string()));
+    line.push(figures.map_or_else(make_dash, |figures| figures.ipus.to_string()));
     line.push(if *pareto_front { "*".to_owned() } else { String::new() });
     line.push(match (point.fits(), point.problem()) {
         (true, _) => String::new(),
@@ -90,7 +91,7 @@ fn line(answer: &SweepAnswer, found: &SweepPoint) -> Vec<String> {
 
 /// The last part of a path, unless another key ends in it too.
 fn short(answer: &SweepAnswer, path: &str) -> String {
-    let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
-    let alike = answer.keys.iter().filter(|other| last(other) == last(path)).count();
-    if alike > 1 { path.to_owned() } else { last(path) }
+    let get_last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
+    let alike = answer.keys.iter().filter(|other| get_last(other) == get_last(path)).count();
+    if alike > 1 { path.to_owned() } else { get_last(path) }
 }

@@ -426,7 +426,8 @@ impl<'a> PerfettoTrace<'a> {
     }
 
     fn name_step(&mut self, slice: &StepSlice<'_>) {
-        let (id, other) = (slice.step.program, slice.other_name);
+        let id = slice.step.program;
+        let other = slice.other_name;
         let Some(id) = id.filter(|_| other.is_none()) else {
             return self.name_mark(other.unwrap_or_default());
         };

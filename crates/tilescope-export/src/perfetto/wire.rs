@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_made_in_place_are_those_that_are_copied() {
+    fn nested_messages_equal_copied_ones() {
         for length in [0, 1, 126, 127, 128, 129, 16_383, 16_384, 100_000] {
             let mut inner = Message::default();
             inner.text(7, &"x".repeat(length));

@@ -34,7 +34,11 @@ pub(crate) struct SectionEntry<B = fn(&PageFacts<'_>) -> Result<Vec<Block>, Repo
 impl<B> SectionEntry<B> {
     /// The section with these blocks; `None` if there are none.
     pub(crate) fn of(&self, blocks: Vec<Block>) -> Option<Section> {
-        (!blocks.is_empty()).then_some(Section { id: self.id, title: self.title, blocks })
+        if blocks.is_empty() {
+            None
+        } else {
+            Some(Section { id: self.id, title: self.title, blocks })
+        }
     }
 }
 
@@ -128,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_have_names_of_their_own() {
+    fn sections_have_unique_names() {
         check(SECTIONS);
         check(SERIES_SECTIONS);
     }

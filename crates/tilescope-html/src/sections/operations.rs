@@ -14,9 +14,10 @@ pub(super) const SECTION: SectionEntry =
 const MORE: [&str; 3] = ["executions", "code", "vertices"];
 
 fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
-    let layer = match facts.report.has(ReportPart::Operations) {
-        true => OperationLayer::Model,
-        false => OperationLayer::Library,
+    let layer = if facts.report.has(ReportPart::Operations) {
+        OperationLayer::Model
+    } else {
+        OperationLayer::Library
     };
     let mut blocks = Vec::new();
     if layer == OperationLayer::Library {
@@ -37,11 +38,11 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
     let is_told = |at: usize| {
         data.rows.iter().any(|row| row[at] != tilescope_analysis::data_table::TableCell::Missing)
     };
-    let wanted = |at: usize| match at.checked_sub(1).and_then(|at| COLUMNS.get(at)) {
-        None => at == 0,
-        Some(column) => (column.shown || MORE.contains(&column.key)) && is_told(at),
-    };
-    let shown = data.clone().with_columns(wanted);
+    let shown =
+        data.clone().with_columns(|at| match at.checked_sub(1).and_then(|at| COLUMNS.get(at)) {
+            None => at == 0,
+            Some(column) => (column.shown || MORE.contains(&column.key)) && is_told(at),
+        });
     let caption = match layer {
         OperationLayer::Model => "What every operation of the model costs",
         _ => "What every library call costs",

@@ -14,7 +14,8 @@ pub(super) const SECTION: SeriesSection =
 const MAX_SENTENCES: usize = 20;
 
 fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
-    let (series, telling) = (of.series, of.telling);
+    let series = of.series;
+    let telling = of.telling;
     let mut changes: Vec<(&SeriesFigure, &ChangePoint)> = Vec::new();
     for (figure, trend) in of.figures() {
         changes.extend(trend.changes.iter().map(|change| (figure, change)));
@@ -27,13 +28,16 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     }
     let count = changes.len();
     // The largest changes come first; a change from zero is the largest of all.
-    let size = |change: &ChangePoint| change.share.map_or(f64::INFINITY, f64::abs);
-    changes.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)));
-    let sentence = |(figure, change): &(&SeriesFigure, &ChangePoint)| Sentence {
-        subject: figure.title(series, telling),
-        text: format!("{}.", prose(&series.change_words(figure, change))),
-    };
-    let sentences: Vec<Sentence> = changes.iter().take(MAX_SENTENCES).map(sentence).collect();
+    let get_size = |change: &ChangePoint| change.share.map_or(f64::INFINITY, f64::abs);
+    changes.sort_by(|a, b| get_size(b.1).total_cmp(&get_size(a.1)));
+    let sentences: Vec<Sentence> = changes
+        .iter()
+        .take(MAX_SENTENCES)
+        .map(|(figure, change)| Sentence {
+            subject: figure.title(series, telling),
+            text: format!("{}.", prose(&series.change_words(figure, change))),
+        })
+        .collect();
     if !sentences.is_empty() {
         blocks.push(Block::Sentences { sentences });
     }

@@ -71,7 +71,7 @@ impl SeriesFacts<'_> {
         match self.name {
             "" => PageHead { title: format!("Series of {runs}"), subtitle: vec![line] },
             name => {
-                let path = (last(name) != name).then(|| shown(name));
+                let path = if last(name) != name { Some(shown(name)) } else { None };
                 let subtitle = std::iter::once(line).chain(path).collect();
                 PageHead { title: format!("Series: {}", last(name)), subtitle }
             }

@@ -56,7 +56,8 @@ impl<'a> PlacedAxis<'a> {
 
     /// Draws it along the bottom: lines up to `top`, labels below `bottom`, a title at its end.
     pub(crate) fn draw_bottom(&self, svg: &mut Svg, (top, bottom): (f64, f64)) {
-        let (title, Scale { from, to, .. }) = (&self.axis.title, self.scale);
+        let title = &self.axis.title;
+        let Scale { from, to, .. } = self.scale;
         let room = (to - from) - super::width_of(title) - 24.0;
         let has_names = !self.axis.names.is_empty();
         let step = if has_names { NAME } else { NUMBER };

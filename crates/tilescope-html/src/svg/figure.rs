@@ -116,7 +116,8 @@ fn bars_svg(figure: &Figure, bars: &[FigureBar]) -> Svg {
         );
         let mut end = x.scale.from;
         for part in &bar.parts {
-            let (from, to) = (x.at(part.from), x.at(part.to));
+            let from = x.at(part.from);
+            let to = x.at(part.to);
             end = end.max(to);
             let rect = PxRect { x: from, y: y + 3.0, width: to - from, height: ROW - 6.0 };
             let series = figure.series.get(part.series).map_or("", |series| series.name.as_str());
@@ -183,7 +184,8 @@ impl<'a> Plot<'a> {
         self.points(&mut svg);
         place_names(&mut svg, names);
         for label in &self.figure.labels {
-            let (x, y) = (self.x.at(label.at[0]), self.y.at(label.at[1]) - 5.0);
+            let x = self.x.at(label.at[0]);
+            let y = self.y.at(label.at[1]) - 5.0;
             let fits = x + width_of(&label.text) + 8.0 <= WIDTH;
             let (anchor, x) = if fits { (Anchor::Start, x + 4.0) } else { (Anchor::End, x - 4.0) };
             svg.text((x, y), anchor, "strong", &label.text);
@@ -207,7 +209,8 @@ impl<'a> Plot<'a> {
             };
             for (at, (place, foot)) in places.iter().zip(&mut feet).enumerate() {
                 let value = layer.values.get(*place).copied().unwrap_or(0.0);
-                let (low, high) = (self.y.at(*foot), self.y.at(*foot + value));
+                let low = self.y.at(*foot);
+                let high = self.y.at(*foot + value);
                 *foot += value;
                 let [from, to] = [at, at + 1].map(|at| self.x.at((at * each) as f64));
                 run = match run {
@@ -231,8 +234,8 @@ impl<'a> Plot<'a> {
         for guide in &self.figure.guides {
             let ends = [self.x.scale, self.y.scale].map(|scale| (scale.low, scale.high));
             let Some(line) = self.figure.guide_within(guide, ends) else { continue };
-            let place = |at: [f64; 2]| (self.x.scale.at(at[0]), self.y.scale.at(at[1]));
-            let [mut from, mut to] = line.map(place);
+            let [mut from, mut to] =
+                line.map(|at| (self.x.scale.at(at[0]), self.y.scale.at(at[1])));
             if from.0 > to.0 {
                 (from, to) = (to, from);
             }

@@ -21,9 +21,10 @@ impl fmt::Display for Px {
         if !tenths.is_finite() {
             return f.write_str("0");
         }
-        match tenths % 10.0 == 0.0 {
-            true => write!(f, "{}", (tenths / 10.0) as i64),
-            false => write!(f, "{:.1}", tenths / 10.0),
+        if tenths % 10.0 == 0.0 {
+            write!(f, "{}", (tenths / 10.0) as i64)
+        } else {
+            write!(f, "{:.1}", tenths / 10.0)
         }
     }
 }
@@ -135,7 +136,8 @@ impl Svg {
             Anchor::Middle => " mid",
             Anchor::End => " end",
         };
-        let ([x, y], text) = ([x, y].map(Px), escaped(text));
+        let [x, y] = [x, y].map(Px);
+        let text = escaped(text);
         let _ = write!(self.body, r#"<text class="{class}{anchor}" x="{x}" y="{y}">{text}</text>"#);
     }
 
@@ -195,7 +197,8 @@ impl Svg {
 
     /// The whole picture, with a description.
     pub(crate) fn finish(self, label: &str) -> String {
-        let ([width, height], label) = ([self.width, self.height].map(Px), escaped(label));
+        let [width, height] = [self.width, self.height].map(Px);
+        let label = escaped(label);
         format!(
             r#"<svg class="wide" role="img" aria-label="{label}" viewBox="0 0 {width} {height}" width="{width}" height="{height}">{}</svg>"#,
             self.body
@@ -211,10 +214,12 @@ fn fitted(text: &str, room: f64) -> Option<String> {
     if letters <= most {
         return Some(text.to_owned());
     }
-    (most >= 3).then(|| {
+    if most >= 3 {
         let cut: String = text.chars().take(most - 1).collect();
-        format!("{}…", cut.trim_end())
-    })
+        Some(format!("{}…", cut.trim_end()))
+    } else {
+        None
+    }
 }
 
 /// An estimate of the width of text.
@@ -227,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_a_tenth_at_most() {
+    fn numbers_have_at_most_one_decimal() {
         let cases = [(1.0, "1"), (1.04, "1"), (-2.25, "-2.3"), (0.06, "0.1"), (f64::NAN, "0")];
         for (value, text) in cases {
             assert_eq!(Px(value).to_string(), text);
@@ -235,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn words_fit_or_are_cut_or_left_out() {
+    fn text_fits_or_is_cut_or_left_out() {
         assert_eq!(fitted("conv", 100.0).as_deref(), Some("conv"));
         assert_eq!(fitted("convolution", 45.0).as_deref(), Some("convol…"));
         assert_eq!(fitted("conv", 10.0), None);

@@ -87,7 +87,8 @@ fn both_masks(
     known: Option<ValueId>,
     added: Option<ValueId>,
 ) -> Result<Option<ValueId>, OnnxError> {
-    let (Some(allowed), Some(added)) = (known, added) else { return Ok(known.or(added)) };
+    let Some(allowed) = known else { return Ok(known.or(added)) };
+    let Some(added) = added else { return Ok(known.or(added)) };
     let element = of.element(added);
     if element == ElementKind::Bool {
         return of.node("mask/both", "And", &[allowed, added], &[]).map(Some);
@@ -116,7 +117,8 @@ fn past_pair(
 
 /// `Attention`: includes the products that compute queries, keys and values.
 fn packed(of: &mut NodeComposition) -> Composed {
-    let (x, weights) = (of.input(0)?, of.input(1)?);
+    let x = of.input(0)?;
+    let weights = of.input(1)?;
     let heads = of.count("num_heads")?;
     let made = of.node("projection", "MatMul", &[x, weights], &[])?;
     let bias = of.optional(2);
@@ -137,7 +139,8 @@ fn packed(of: &mut NodeComposition) -> Composed {
     if of.int("do_rotary", 0)? != 0 {
         return Err(of.error("rotary embeddings within Attention are not modelled"));
     }
-    let (mask, added) = (of.optional(3), of.optional(5));
+    let mask = of.optional(3);
+    let added = of.optional(5);
     let mask = key_mask(of, mask, [batch, before + tokens])?;
     let mask = both_masks(of, mask, added)?;
     let is_causal = of.int("unidirectional", 0)? != 0;
@@ -160,10 +163,13 @@ fn multi_head(of: &mut NodeComposition) -> Composed {
     let heads = of.count("num_heads")?;
     let query = of.input(0)?;
     let dims = of.dims(query);
-    let (key, value) = (of.optional(1), of.optional(2));
+    let key = of.optional(1);
+    let value = of.optional(2);
     let [mut query, key, value] = match (dims.len(), key, value) {
         (5, None, None) => {
-            let (batch, tokens, head) = (dims[0], dims[1], dims[4]);
+            let batch = dims[0];
+            let tokens = dims[1];
+            let head = dims[4];
             let parts = of.split("packed", query, 3, &[1, 1, 1])?;
             let mut made = Vec::new();
             for (at, part) in parts.into_iter().enumerate() {
@@ -185,12 +191,12 @@ fn multi_head(of: &mut NodeComposition) -> Composed {
         (_, Some(key), Some(value)) => [query, key, value],
         _ => return Err(of.error("keys and values are missing")),
     };
-    let (mut key, mut value) = (key, value);
+    let mut key = key;
+    let mut value = value;
     if let Some(bias) = of.optional(3) {
-        let last = |of: &NodeComposition, id| of.dims(id).last().copied().unwrap_or(0);
         // Keys and values of a cross attention come from an earlier call, and include their biases.
         let width = of.dims(bias)[0];
-        let columns = last(of, query);
+        let columns = of.dims(query).last().copied().unwrap_or(0);
         let widths = [columns, columns, width.saturating_sub(2 * columns)];
         let parts = of.split("biases", bias, 0, &widths)?;
         query = of.plus("bias/query", query, Some(parts[0]))?;
@@ -210,7 +216,8 @@ fn multi_head(of: &mut NodeComposition) -> Composed {
     let past = [of.optional(6), of.optional(7)];
     let before = past[0].map_or(0, |past| of.dims(past)[2]);
     let tokens = of.dims(key)[if of.dims(key).len() == 4 { 2 } else { 1 }];
-    let (mask, added) = (of.optional(4), of.optional(5));
+    let mask = of.optional(4);
+    let added = of.optional(5);
     let mask = key_mask(of, mask, [batch, before + tokens])?;
     let mask = both_masks(of, mask, added)?;
     let is_causal = of.int("unidirectional", 0)? != 0;
@@ -229,7 +236,8 @@ fn multi_head(of: &mut NodeComposition) -> Composed {
 /// `GroupQueryAttention`: several queries share keys and values, which may be rotated by their
 /// positions first. Keys outside of a local window are not skipped.
 fn grouped(of: &mut NodeComposition) -> Composed {
-    let (heads, key_heads) = (of.count("num_heads")?, of.count("kv_num_heads")?);
+    let heads = of.count("num_heads")?;
+    let key_heads = of.count("kv_num_heads")?;
     let mut operands = vec![of.input(0)?];
     match (of.optional(1), of.optional(2)) {
         (Some(key), Some(value)) => operands.extend([key, value]),
@@ -290,8 +298,10 @@ fn grouped(of: &mut NodeComposition) -> Composed {
 
 /// `RotaryEmbedding`: positions are given for each token, or for the first one.
 fn rotary(of: &mut NodeComposition) -> Composed {
-    let (x, places) = (of.input(0)?, of.input(1)?);
-    let (cos, sin) = (of.input(2)?, of.input(3)?);
+    let x = of.input(0)?;
+    let places = of.input(1)?;
+    let cos = of.input(2)?;
+    let sin = of.input(3)?;
     let dims = of.dims(x);
     let [batch, tokens] = match dims[..] {
         [batch, tokens, _] => [batch, tokens],
@@ -338,8 +348,10 @@ fn with_lengths(of: &mut NodeComposition) -> Composed {
 
 /// Writes new rows of a cache at the position of each sample.
 fn tensor_scatter(of: &mut NodeComposition) -> Composed {
-    let (cache, update) = (of.input(0)?, of.input(1)?);
-    let (dims, new) = (of.dims(cache), of.dims(update));
+    let cache = of.input(0)?;
+    let update = of.input(1)?;
+    let dims = of.dims(cache);
+    let new = of.dims(update);
     let axis = of.axis(of.int("axis", -2)?, dims.len())?;
     if new.len() != dims.len() || axis == 0 || new[axis] > dims[axis] {
         return Err(of.error(format!("rows of {new:?} for a cache of {dims:?}")));
@@ -361,7 +373,8 @@ fn tensor_scatter(of: &mut NodeComposition) -> Composed {
     for (at, from) in order.iter().enumerate() {
         back[usize::try_from(*from).unwrap_or(0)] = i64::try_from(at).unwrap_or(0);
     }
-    let (batch, count) = (dims[0], rows);
+    let batch = dims[0];
+    let count = rows;
     let table = of.transpose("cache", cache, &order)?;
     let rows = of.transpose("update", update, &order)?;
     let column = of.reshape("places", places, &[batch, 1])?;

@@ -49,12 +49,15 @@ fn non_zero(of: &mut NodeComposition) -> Composed {
 /// itself dropped.
 fn suppressed(of: &mut NodeComposition) -> Composed {
     let Some(most) = of.resolver.max_results() else { return Ok(None) };
-    let (boxes, scores) = (of.input(0)?, of.input(1)?);
-    let (shape, of_scores) = (of.dims(boxes), of.dims(scores));
+    let boxes = of.input(0)?;
+    let scores = of.input(1)?;
+    let shape = of.dims(boxes);
+    let of_scores = of.dims(scores);
     let ([batch, count, 4], [_, classes, _]) = (&shape[..], &of_scores[..]) else {
         return Err(of.error(format!("boxes of {shape:?} with scores of {of_scores:?}")));
     };
-    let (batch, classes) = (*batch, *classes);
+    let batch = *batch;
+    let classes = *classes;
     let groups = batch * classes;
     let each = most.div_ceil(groups.max(1)).min(*count);
     let k = of.ints(signed(&[each]))?;
@@ -68,10 +71,11 @@ fn suppressed(of: &mut NodeComposition) -> Composed {
     let mut overlap: Option<ValueId> = None;
     let mut area: Option<ValueId> = None;
     for (part, [low, high]) in [("y", [sides[0], sides[2]]), ("x", [sides[1], sides[3]])] {
-        let across = |of: &mut NodeComposition, name: &str, x: ValueId| {
+        let add_transposed = |of: &mut NodeComposition, name: &str, x: ValueId| {
             of.transpose(&format!("{part}/{name}/turn"), x, &[0, 2, 1])
         };
-        let (low_across, high_across) = (across(of, "low", low)?, across(of, "high", high)?);
+        let low_across = add_transposed(of, "low", low)?;
+        let high_across = add_transposed(of, "high", high)?;
         let from = of.node(&format!("{part}/from"), "Max", &[low, low_across], &[])?;
         let to = of.node(&format!("{part}/to"), "Min", &[high, high_across], &[])?;
         let length = of.node(&format!("{part}/length"), "Sub", &[to, from], &[])?;
@@ -80,7 +84,8 @@ fn suppressed(of: &mut NodeComposition) -> Composed {
         overlap = Some(product(of, &format!("{part}/overlap"), overlap, length)?);
         area = Some(product(of, &format!("{part}/area"), area, side)?);
     }
-    let (Some(overlap), Some(area)) = (overlap, area) else { return Ok(None) };
+    let Some(overlap) = overlap else { return Ok(None) };
+    let Some(area) = area else { return Ok(None) };
     let across = of.transpose("area/turn", area, &[0, 2, 1])?;
     let both = of.node("area/both", "Add", &[area, across], &[])?;
     let union = of.node("union", "Sub", &[both, overlap], &[])?;

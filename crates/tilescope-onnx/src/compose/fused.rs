@@ -15,7 +15,8 @@ pub(super) const OPS: &[(&str, Compose)] = &[
     ("SkipLayerNormalization", |of| skip_norm(of, "LayerNormalization", [3, 4])),
     ("SkipSimplifiedLayerNormalization", |of| skip_norm(of, "RMSNormalization", [9, 3])),
     ("SimplifiedLayerNormalization", |of| {
-        let (x, scale) = (of.input(0)?, of.input(1)?);
+        let x = of.input(0)?;
+        let scale = of.input(1)?;
         let y = norm(of, "RMSNormalization", &[Some(x), Some(scale)])?;
         only(y)
     }),
@@ -25,7 +26,8 @@ pub(super) const OPS: &[(&str, Compose)] = &[
 pub(super) const OF_STANDARD: &[(&str, Compose)] = &[
     ("Swish", swish),
     ("SwiGLU", |of| {
-        let (gate, x) = (of.input(0)?, of.input(1)?);
+        let gate = of.input(0)?;
+        let x = of.input(1)?;
         let alpha = of.float("alpha", 1.0)?;
         let gate = gated(of, gate, alpha)?;
         let y = of.node("product", "Mul", &[gate, x], &[])?;
@@ -35,7 +37,8 @@ pub(super) const OF_STANDARD: &[(&str, Compose)] = &[
 
 /// GELU, of a sum if the node has a second operand.
 fn gelu(of: &mut NodeComposition, kind: &str) -> Composed {
-    let (x, bias) = (of.input(0)?, of.optional(1));
+    let x = of.input(0)?;
+    let bias = of.optional(1);
     let sum = of.plus("bias", x, bias)?;
     let kind = AttributeValue::Text(kind.to_owned());
     let y = of.node("gelu", "Gelu", &[sum], &[("approximate", kind)])?;
@@ -45,7 +48,8 @@ fn gelu(of: &mut NodeComposition, kind: &str) -> Composed {
 /// x . sigmoid(alpha x).
 fn swish(of: &mut NodeComposition) -> Composed {
     let default = if of.op == "QuickGelu" { 1.702 } else { 1.0 };
-    let (x, alpha) = (of.input(0)?, of.float("alpha", default)?);
+    let x = of.input(0)?;
+    let alpha = of.float("alpha", default)?;
     let y = gated(of, x, alpha)?;
     only(y)
 }
@@ -102,7 +106,9 @@ fn norm(
 /// The norm of a sum of two or three operands; `shift` and `bias` are input numbers. The fourth
 /// output is the sum; mean and deviation are outputs of the norm.
 fn skip_norm(of: &mut NodeComposition, op: &str, [shift, bias]: [usize; 2]) -> Composed {
-    let (x, skip, scale) = (of.input(0)?, of.optional(1), of.input(2)?);
+    let x = of.input(0)?;
+    let skip = of.optional(1);
+    let scale = of.input(2)?;
     let sum = of.plus("skip", x, skip)?;
     let bias = of.optional(bias);
     let sum = of.plus("bias", sum, bias)?;
@@ -114,7 +120,8 @@ fn skip_norm(of: &mut NodeComposition, op: &str, [shift, bias]: [usize; 2]) -> C
 /// Rows of tables of words, positions and segments, added and normalised; and the length of each
 /// text.
 fn embed(of: &mut NodeComposition) -> Composed {
-    let (words, table) = (of.input(0)?, of.input(2)?);
+    let words = of.input(0)?;
+    let table = of.input(2)?;
     let tokens = *of.dims(words).last().ok_or_else(|| of.error("its tokens have no axes"))?;
     let mut sum = of.node("words", "Gather", &[table, words], &[])?;
     let places = of.input(3)?;
@@ -127,7 +134,8 @@ fn embed(of: &mut NodeComposition) -> Composed {
         let rows = of.node("segments", "Gather", &[table, segments], &[])?;
         sum = of.plus("segments/add", sum, Some(rows))?;
     }
-    let (scale, shift) = (of.input(5)?, of.optional(6));
+    let scale = of.input(5)?;
+    let shift = of.optional(6);
     let y = norm(of, "LayerNormalization", &[Some(sum), Some(scale), shift])?;
     let mut lengths = None;
     if of.outputs > 1 {

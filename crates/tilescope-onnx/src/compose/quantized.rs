@@ -111,14 +111,16 @@ fn quantized_product(of: &mut NodeComposition, op: &str) -> Composed {
         operands.push(of.node(part, "DequantizeLinear", &inputs, &axis)?);
     }
     if let Some(bias) = of.optional(8) {
-        let (left, right) = (of.input(1)?, of.input(4)?);
+        let left = of.input(1)?;
+        let right = of.input(4)?;
         let scale = of.node("bias/scale", "Mul", &[left, right], &[])?;
         let float = of.cast("bias", bias, of.element(scale))?;
         operands.push(of.node("bias/scaled", "Mul", &[float, scale], &[])?);
     }
     let attributes = of.own_attributes();
     let y = of.node("product", op, &operands, &attributes)?;
-    let (scale, zero) = (of.input(6)?, of.input(7)?);
+    let scale = of.input(6)?;
+    let zero = of.input(7)?;
     let y = of.node("bytes", "QuantizeLinear", &[y, scale, zero], &[])?;
     only(y)
 }
@@ -139,14 +141,18 @@ fn scaled(
 }
 
 fn dynamic_product(of: &mut NodeComposition) -> Composed {
-    let (x, weights, scale) = (of.input(0)?, of.input(1)?, of.input(2)?);
+    let x = of.input(0)?;
+    let weights = of.input(1)?;
+    let scale = of.input(2)?;
     let [bytes, own, zero] = bytes_of(of, x)?;
-    let (of_weights, bias) = (of.optional(3), of.optional(4));
+    let of_weights = of.optional(3);
+    let bias = of.optional(4);
     scaled(of, [(bytes, Some(zero)), (weights, of_weights)], [own, scale], bias)
 }
 
 fn scaled_product(of: &mut NodeComposition) -> Composed {
-    let (left, right) = (of.input(0)?, of.input(1)?);
+    let left = of.input(0)?;
+    let right = of.input(1)?;
     let scales = [of.input(2)?, of.input(3)?];
     let bias = of.optional(6);
     scaled(of, [(left, of.optional(4)), (right, of.optional(5))], scales, bias)
@@ -155,7 +161,8 @@ fn scaled_product(of: &mut NodeComposition) -> Composed {
 /// `DequantizeLinear` with a scale for each block of an axis.
 fn dequantize_blocks(of: &mut NodeComposition) -> Composed {
     let block = u64::try_from(of.int("block_size", 0)?).unwrap_or(0);
-    let (x, scale) = (of.input(0)?, of.input(1)?);
+    let x = of.input(0)?;
+    let scale = of.input(1)?;
     if block == 0 {
         return Ok(None);
     }
@@ -230,9 +237,12 @@ fn unpacked(
 
 /// A product with low-precision weights and a scale for each block of a column.
 fn few_bits(of: &mut NodeComposition) -> Composed {
-    let (x, packed, scales) = (of.input(0)?, of.input(1)?, of.input(2)?);
+    let x = of.input(0)?;
+    let packed = of.input(1)?;
+    let scales = of.input(2)?;
     let [inner, columns] = [of.count("K")?, of.count("N")?];
-    let (bits, block) = (of.int("bits", 4)?, of.count("block_size")?);
+    let bits = of.int("bits", 4)?;
+    let block = of.count("block_size")?;
     let blocks = inner.div_ceil(block);
     let weights = unpacked(of, packed, bits, vec![columns, blocks * block])?;
     let scales = of.reshape("scales", scales, &[columns, blocks])?;

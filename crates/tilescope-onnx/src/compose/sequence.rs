@@ -50,7 +50,8 @@ pub(super) const OPS: &[(&str, Compose)] = &[
 
 /// A value that represents these tensors.
 fn sequence(of: &mut NodeComposition, elements: Vec<ValueId>) -> Composed {
-    let (name, identity) = (of.identity.name.clone(), of.identity);
+    let name = of.identity.name.clone();
+    let identity = of.identity;
     let kind = elements.first().map_or(ElementKind::Float32, |first| of.element(*first));
     let source = ValueSource::Constant;
     let id = of.resolver.value(&name, kind, vec![0], source, || identity.place())?;
@@ -83,11 +84,11 @@ fn split(of: &mut NodeComposition) -> Composed {
     let (lengths, is_single) = match of.optional(1) {
         None => (vec![1; usize::try_from(size).unwrap_or(0)], true),
         Some(split) => {
-            let open = || of.error("the lengths of its parts are not known");
-            let given = of.known_ints(split).ok_or_else(open)?;
+            let refuse = || of.error("the lengths of its parts are not known");
+            let given = of.known_ints(split).ok_or_else(refuse)?;
             let given: Option<Vec<u64>> =
                 given.into_iter().map(|size| u64::try_from(size).ok()).collect();
-            let given = given.ok_or_else(open)?;
+            let given = given.ok_or_else(refuse)?;
             match (given[..].first(), of.dims(split).is_empty()) {
                 (Some(each), true) if *each > 0 => {
                     let last = size % each;

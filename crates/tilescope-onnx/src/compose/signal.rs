@@ -15,12 +15,13 @@ fn tables(
     element: ElementKind,
     [length, bins]: [u64; 2],
 ) -> Result<[ValueId; 2], OnnxError> {
-    let mut table = |part: &str| {
+    let mut add_table = |part: &str| {
         let name = format!("{}/{part}", of.identity.name);
-        let (source, identity) = (ValueSource::Constant, of.identity);
+        let source = ValueSource::Constant;
+        let identity = of.identity;
         of.resolver.value(&name, element, vec![length, bins], source, || identity.place())
     };
-    Ok([table("cosines")?, table("sines")?])
+    Ok([add_table("cosines")?, add_table("sines")?])
 }
 
 /// Real and imaginary part of the transform of the last axis, along a new axis each.
@@ -112,15 +113,15 @@ fn dft(of: &mut NodeComposition) -> Composed {
 /// Frames of a signal, weighted by a window, and their transforms.
 fn stft(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
-    let number = |of: &NodeComposition, input: usize| -> Option<u64> {
+    let get_number = |of: &NodeComposition, input: usize| -> Option<u64> {
         let known = of.known_ints(of.optional(input)?)?;
         u64::try_from(*known.first()?).ok()
     };
-    let step = number(of, 1).filter(|step| *step > 0);
+    let step = get_number(of, 1).filter(|step| *step > 0);
     let step = step.ok_or_else(|| of.error("it does not say how far frames are apart"))?;
     let window = of.optional(2);
     let frame =
-        number(of, 3).or_else(|| window.and_then(|window| of.dims(window).first().copied()));
+        get_number(of, 3).or_else(|| window.and_then(|window| of.dims(window).first().copied()));
     let frame = frame.ok_or_else(|| of.error("it does not say how long a frame is"))?;
     let dims = of.dims(x);
     let length = dims.get(1).copied().unwrap_or(0);
@@ -155,8 +156,10 @@ fn stft(of: &mut NodeComposition) -> Composed {
 /// Pixels of an image at coordinates from -1 to 1: the nearest one, or four around each with
 /// weights. Points outside are clamped to the edge.
 fn grid_sample(of: &mut NodeComposition) -> Composed {
-    let (x, grid) = (of.input(0)?, of.input(1)?);
-    let (dims, points) = (of.dims(x), of.dims(grid));
+    let x = of.input(0)?;
+    let grid = of.input(1)?;
+    let dims = of.dims(x);
+    let points = of.dims(grid);
     let ([batch, channels, height, width], [_, rows, columns, 2]) = (&dims[..], &points[..]) else {
         return Err(of.error(format!("points {points:?} of {dims:?} are not modelled")));
     };
@@ -168,7 +171,8 @@ fn grid_sample(of: &mut NodeComposition) -> Composed {
         "nearest" => &[[0.0, 0.0]],
         _ => &[[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]],
     };
-    let (batch, count) = (*batch, rows * columns);
+    let batch = *batch;
+    let count = rows * columns;
     let element = of.element(x);
     let turned = of.transpose("image", x, &[0, 2, 3, 1])?;
     let table = of.reshape("image/rows", turned, &[batch * height * width, *channels])?;
@@ -207,12 +211,11 @@ fn grid_sample(of: &mut NodeComposition) -> Composed {
             if corners.len() == 1 {
                 continue;
             }
-            let own = match *offset == 0.0 {
-                true => {
-                    let one = of.number(element, 1.0)?;
-                    of.node(&format!("{part}/rest"), "Sub", &[one, share[axis]], &[])?
-                }
-                false => share[axis],
+            let own = if *offset == 0.0 {
+                let one = of.number(element, 1.0)?;
+                of.node(&format!("{part}/rest"), "Sub", &[one, share[axis]], &[])?
+            } else {
+                share[axis]
             };
             weight = Some(match weight {
                 Some(weight) => of.node(&format!("{part}/weight"), "Mul", &[weight, own], &[])?,

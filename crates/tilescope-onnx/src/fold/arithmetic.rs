@@ -49,16 +49,17 @@ fn unary(op: &str, function: fn(f64) -> f64, data: &ConstantData) -> Option<Cons
         ConstantData::Floats(values) => {
             Some(ConstantData::Floats(values.iter().map(|value| function(*value)).collect()))
         }
-        ConstantData::Ints(values) => {
-            let of = |value: &i64| match op {
+        ConstantData::Ints(values) => values
+            .iter()
+            .map(|value| match op {
                 "Abs" => value.checked_abs(),
                 "Neg" => value.checked_neg(),
                 "Relu" => Some((*value).max(0)),
                 "Sign" => Some(value.signum()),
                 _ => None,
-            };
-            values.iter().map(of).collect::<Option<_>>().map(ConstantData::Ints)
-        }
+            })
+            .collect::<Option<_>>()
+            .map(ConstantData::Ints),
         ConstantData::Bools(_) => None,
     }
 }
@@ -79,14 +80,17 @@ fn cast(data: &ConstantData, output: &TensorType) -> Option<ConstantData> {
         }));
     }
     let is_bool = output.element == crate::element::ElementKind::Bool;
-    is_bool.then(|| ConstantData::Bools(floats(data).iter().map(|value| *value != 0.0).collect()))
+    if is_bool {
+        Some(ConstantData::Bools(floats(data).iter().map(|value| *value != 0.0).collect()))
+    } else {
+        None
+    }
 }
 
 /// An operator of any number of operands, applied pairwise.
 fn fold_operands(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
-    let positions = |operand: &ConstantTensor| index::repeated(&operand.dims, &output.dims);
     let first = content(view, 0)?;
-    let data = index::take(&first.data, &positions(first)?)?;
+    let data = index::take(&first.data, &index::repeated(&first.dims, &output.dims)?)?;
     let mut result = ConstantTensor { dims: output.dims.clone(), data };
     for at in 1..view.inputs.len() {
         result.data = binary(view, &output.dims, &result, content(view, at)?)?;

@@ -28,11 +28,14 @@ pub(super) fn evaluate(view: &NodeView, output: &TensorType) -> Option<ConstantD
 fn slice(view: &NodeView, data: &ConstantTensor, output: &TensorType) -> Option<ArrayD<usize>> {
     let mut positions = index::positions(&data.dims)?;
     for (axis, range) in shape::slice_ranges(view).ok()?.iter().enumerate() {
-        let at = |index: i64| {
-            usize::try_from(range.start.checked_add(index.checked_mul(range.step)?)?).ok()
-        };
         let count = i64::try_from(output.dims[axis]).ok()?;
-        positions = index::select(&positions, axis, (0..count).map(at))?;
+        positions = index::select(
+            &positions,
+            axis,
+            (0..count).map(|index| {
+                usize::try_from(range.start.checked_add(index.checked_mul(range.step)?)?).ok()
+            }),
+        )?;
     }
     Some(positions)
 }
@@ -40,8 +43,11 @@ fn slice(view: &NodeView, data: &ConstantTensor, output: &TensorType) -> Option<
 fn tile(data: &ConstantTensor, output: &TensorType) -> Option<ArrayD<usize>> {
     let mut positions = index::positions(&data.dims)?;
     for (axis, dim) in data.dims.iter().enumerate() {
-        let at = |index: u64| usize::try_from(index.checked_rem(*dim)?).ok();
-        positions = index::select(&positions, axis, (0..output.dims[axis]).map(at))?;
+        positions = index::select(
+            &positions,
+            axis,
+            (0..output.dims[axis]).map(|index| usize::try_from(index.checked_rem(*dim)?).ok()),
+        )?;
     }
     Some(positions)
 }
@@ -50,7 +56,8 @@ fn concat(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
     let axis = view.axis(view.int_or("axis", 0).ok()?, output.dims.len()).ok()?;
     // All values in sequence, and the positions of each operand among them.
     let mut values: Option<ConstantData> = None;
-    let (mut parts, mut total) = (Vec::new(), 0);
+    let mut parts = Vec::new();
+    let mut total = 0;
     for at in 0..view.inputs.len() {
         let operand = content(view, at)?;
         parts.push(index::positions(&operand.dims)? + total);

@@ -76,7 +76,11 @@ impl TensorHead {
         };
         let count = usize::try_from(elements).ok()?;
         // A tensor without any values had its weights stripped.
-        (elements <= most && (self.has_data || elements == 0)).then_some((dims, count))
+        if elements <= most && (self.has_data || elements == 0) {
+            Some((dims, count))
+        } else {
+            None
+        }
     }
 }
 
@@ -209,7 +213,7 @@ fn low_bits(value: i64) -> u16 {
 fn raw_ints(raw: &[u8], element: ElementKind) -> Vec<i64> {
     fn each<const N: usize>(raw: &[u8], value: impl Fn([u8; N]) -> i64) -> Vec<i64> {
         let (whole, rest) = raw.as_chunks::<N>();
-        let rest = (!rest.is_empty()).then_some(0);
+        let rest = if rest.is_empty() { None } else { Some(0) };
         whole.iter().map(|bytes| value(*bytes)).chain(rest).collect()
     }
     match element {
@@ -228,7 +232,7 @@ fn raw_ints(raw: &[u8], element: ElementKind) -> Vec<i64> {
 fn raw_floats(raw: &[u8], element: ElementKind) -> Vec<f64> {
     fn each<const N: usize>(raw: &[u8], value: impl Fn([u8; N]) -> f64) -> Vec<f64> {
         let (whole, rest) = raw.as_chunks::<N>();
-        let rest = (!rest.is_empty()).then_some(0.0);
+        let rest = if rest.is_empty() { None } else { Some(0.0) };
         whole.iter().map(|bytes| value(*bytes)).chain(rest).collect()
     }
     match element {

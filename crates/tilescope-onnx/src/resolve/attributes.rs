@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_of_dynamo_are_told_module_by_module() {
+    fn paths_of_dynamo_are_split_into_modules() {
         let scopes =
             "['', 'm', 'm.encoder', 'm.encoder.layer.2', 'm.encoder.layer.2.dense', 'linear_16']";
         assert_eq!(relative_paths(scopes), ["m", "encoder", "layer.2", "dense"]);

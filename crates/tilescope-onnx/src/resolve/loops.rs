@@ -71,17 +71,16 @@ impl<'f> Resolver<'f> {
             .iter()
             .map(|(name, value)| Attribute { name: (*name).to_owned(), value: value.clone() });
         let attributes = Attributes::new(&identity.name, list.collect());
-        let name = |at: usize| match at {
-            0 => identity.name.clone(),
-            at => format!("{}_{at}", identity.name),
-        };
+        let mut names = vec![Some(identity.name.clone())];
+        names.extend((1..outputs).map(|at| Some(format!("{}_{at}", identity.name))));
+        names.truncate(outputs);
         let draft = NodeDraft {
             op,
             domain: "",
             opset: COMPOSED_OPSET,
             attributes,
             metadata: &parts.metadata,
-            outputs: (0..outputs).map(|at| Some(name(at))).collect(),
+            outputs: names,
             source: Some(Arc::clone(&parts.source)),
             identity,
         };
@@ -199,7 +198,7 @@ impl<'f> Resolver<'f> {
         let Some(states) = states.filter(fits) else {
             return Err(identity.error("operands and results of its body do not go together"));
         };
-        let listed = |name: &str, at: usize| -> Result<i64, OnnxError> {
+        let get_listed = |name: &str, at: usize| -> Result<i64, OnnxError> {
             Ok(attributes.ints(name)?.and_then(|list| list.get(at)).copied().unwrap_or(0))
         };
         let mut operands = Vec::new();
@@ -207,14 +206,14 @@ impl<'f> Resolver<'f> {
         for (at, id) in inputs[states..].iter().enumerate() {
             let Some(id) = *id else { return Err(identity.error("an operand is missing")) };
             let rank = self.values[id.index()].dims.len();
-            let axis = from_front(listed("scan_input_axes", at)?, rank);
+            let axis = from_front(get_listed("scan_input_axes", at)?, rank);
             let axis = axis.ok_or_else(|| identity.error("an axis to scan is not there"))?;
             let size = self.values[id.index()].dims[axis];
             if trips.is_some_and(|trips| trips != size) {
                 return Err(identity.error("its operands have different lengths"));
             }
             trips = Some(size);
-            operands.push((id, axis, listed("scan_input_directions", at)? != 0));
+            operands.push((id, axis, get_listed("scan_input_directions", at)? != 0));
         }
         let trips = trips.unwrap_or(0);
         if trips > MAX_INLINED as u64 {
@@ -249,10 +248,10 @@ impl<'f> Resolver<'f> {
             }
         }
         for (at, stack) in stacks.iter_mut().enumerate() {
-            if listed("scan_output_directions", at)? != 0 {
+            if get_listed("scan_output_directions", at)? != 0 {
                 stack.reverse();
             }
-            let axis = listed("scan_output_axes", at)?;
+            let axis = get_listed("scan_output_axes", at)?;
             values.push(Some(self.stacked((identity, &parts), stack, axis)?));
         }
         *self.composed.entry(node.op.to_string()).or_insert(0) += 1;

@@ -26,7 +26,7 @@ pub(super) fn used(graph: OnnxGraph) -> OnnxGraph {
     }
     let renumber =
         |ids: Vec<ValueId>| ids.into_iter().filter_map(|id| numbers[id.index()]).collect();
-    let optional = |ids: Vec<Option<ValueId>>| {
+    let renumber = |ids: Vec<Option<ValueId>>| {
         let mut ids: Vec<Option<ValueId>> =
             ids.into_iter().map(|id| id.and_then(|id| numbers[id.index()])).collect();
         // Trailing absent operands are dropped.
@@ -36,8 +36,8 @@ pub(super) fn used(graph: OnnxGraph) -> OnnxGraph {
         ids
     };
     let renumber_node = |node: OnnxNode| OnnxNode {
-        inputs: optional(node.inputs),
-        outputs: optional(node.outputs),
+        inputs: renumber(node.inputs),
+        outputs: renumber(node.outputs),
         ..node
     };
     let kept = graph.nodes.into_iter().zip(&nodes).filter(|(_, kept)| **kept);

@@ -37,7 +37,8 @@ impl<'f, 'o> Scope<'f, 'o> {
     pub(super) fn of_model(opsets: &'f [(Name, i64)], graph: &'f GraphProto) -> Self {
         let prefix = String::new();
         let arguments = BTreeMap::new();
-        let (names, infos) = (HashMap::new(), infos(graph));
+        let names = HashMap::new();
+        let infos = infos(graph);
         Self { names, outer: None, prefix, call_modules: None, opsets, infos, arguments, depth: 0 }
     }
 
@@ -165,12 +166,15 @@ impl<'f, 'o> Scope<'f, 'o> {
         symbols: &BTreeMap<String, u64>,
     ) -> Option<TensorType> {
         let (element, dims) = self.infos.get(name)?.tensor.as_ref()?;
-        let size = |dim: &DimensionProto| match dim {
-            DimensionProto::Value(size) => u64::try_from(*size).ok(),
-            DimensionProto::Symbol(name) => symbols.get(&**name).copied(),
-            DimensionProto::Open => None,
-        };
-        let dims = dims.as_ref()?.iter().map(size).collect::<Option<_>>()?;
+        let dims = dims
+            .as_ref()?
+            .iter()
+            .map(|dim| match dim {
+                DimensionProto::Value(size) => u64::try_from(*size).ok(),
+                DimensionProto::Symbol(name) => symbols.get(&**name).copied(),
+                DimensionProto::Open => None,
+            })
+            .collect::<Option<_>>()?;
         Some(TensorType { element: *element, dims })
     }
 }

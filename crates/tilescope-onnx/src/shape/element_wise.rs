@@ -32,8 +32,9 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
             Ok(vec![TensorType { element, dims: repeated(view)? }])
         },
         "Cast" => |view| {
-            let missing = || view.error("it does not say to which type");
-            let element = view.element_attribute("to")?.ok_or_else(missing)?;
+            let element = view
+                .element_attribute("to")?
+                .ok_or_else(|| view.error("it does not say to which type"))?;
             Ok(vec![TensorType { element, ..view.like(0)? }])
         },
         "CastLike" => {

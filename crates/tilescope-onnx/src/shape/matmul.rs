@@ -22,35 +22,36 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
 /// The shape of a product as in numpy's `matmul`: vectors are rows or columns, leading dimensions
 /// broadcast.
 fn product_dims(view: &NodeView) -> Result<Vec<u64>, OnnxError> {
-    let (a, b) = (&view.input(0)?.dims, &view.input(1)?.dims);
-    let problem = || view.error(format!("{a:?} times {b:?}"));
-    let (Some((&columns, a_rows)), Some((&last, b_rest))) = (a.split_last(), b.split_last()) else {
-        return Err(problem());
-    };
+    let a = &view.input(0)?.dims;
+    let b = &view.input(1)?.dims;
+    let to_error = || view.error(format!("{a:?} times {b:?}"));
+    let Some((&columns, a_rows)) = a.split_last() else { return Err(to_error()) };
+    let Some((&last, b_rest)) = b.split_last() else { return Err(to_error()) };
     let (rows, b_columns) = match b_rest.split_last() {
         Some((&rows, _)) => (rows, Some(last)),
         None => (last, None),
     };
     if columns != rows {
-        return Err(problem());
+        return Err(to_error());
     }
     let (a_row, a_groups) =
         a_rows.split_last().map_or((None, &[][..]), |(row, rest)| (Some(*row), rest));
     let b_groups = b_rest.split_last().map_or(&[][..], |(_, rest)| rest);
-    let mut dims = broadcast(a_groups, b_groups).ok_or_else(problem)?;
+    let mut dims = broadcast(a_groups, b_groups).ok_or_else(to_error)?;
     dims.extend(a_row.into_iter().chain(b_columns));
     Ok(dims)
 }
 
 fn gemm(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (a, b) = (view.input(0)?, view.input(1)?);
-    let matrix = |dims: &[u64], transposed: &str| match dims {
+    let a = view.input(0)?;
+    let b = view.input(1)?;
+    let get_matrix = |dims: &[u64], transposed: &str| match dims {
         [rows, columns] if view.int_or(transposed, 0)? == 0 => Ok((*rows, *columns)),
         [rows, columns] => Ok((*columns, *rows)),
         other => Err(view.error(format!("{other:?} is no matrix"))),
     };
-    let ((rows, inner), (b_inner, columns)) =
-        (matrix(&a.dims, "transA")?, matrix(&b.dims, "transB")?);
+    let (rows, inner) = get_matrix(&a.dims, "transA")?;
+    let (b_inner, columns) = get_matrix(&b.dims, "transB")?;
     if inner != b_inner {
         let problem = format!("{rows} by {inner} times {b_inner} by {columns}");
         return Err(view.error(problem));
@@ -95,7 +96,8 @@ impl EinsumLabels {
         if terms.len() != shapes.len() {
             return None;
         }
-        let (mut operands, mut hidden) = (Vec::new(), 0);
+        let mut operands = Vec::new();
+        let mut hidden = 0;
         for (term, shape) in terms.iter().zip(shapes) {
             let labels = term.chars().filter(|c| *c != '.').count();
             let extra = shape.len().checked_sub(labels)?;
@@ -122,11 +124,11 @@ impl EinsumLabels {
             Some(right) => labels_of(right, hidden),
             None => implied_output(&operands, hidden),
         };
-        output.iter().all(|label| sizes.contains_key(label)).then_some(Self {
-            operands,
-            output,
-            sizes,
-        })
+        if output.iter().all(|label| sizes.contains_key(label)) {
+            Some(Self { operands, output, sizes })
+        } else {
+            None
+        }
     }
 }
 
@@ -167,8 +169,8 @@ fn einsum(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let shapes: Vec<&[u64]> = view.inputs.iter().flatten().map(|value| &*value.dims).collect();
     let labels = EinsumLabels::new(equation, &shapes);
     let labels = labels.ok_or_else(|| view.error(format!("{equation:?} of {shapes:?}")))?;
-    let size = |label: &char| labels.sizes.get(label).copied().unwrap_or(1);
-    let dims = labels.output.iter().map(size).collect();
+    let dims =
+        labels.output.iter().map(|label| labels.sizes.get(label).copied().unwrap_or(1)).collect();
     Ok(vec![TensorType { element: view.input(0)?.element, dims }])
 }
 
@@ -177,7 +179,7 @@ fn einsum(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 fn attention(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let sizes = AttentionDims::new(view)?;
     let element = view.input(0)?.element;
-    let typed = |dims: Vec<u64>| TensorType { element, dims };
+    let make_type = |dims: Vec<u64>| TensorType { element, dims };
     let AttentionDims { batch, query_heads, key_heads, queries, keys, head, value_head } = sizes;
     let output = if view.input(0)?.dims.len() == 3 {
         vec![batch, queries, query_heads.saturating_mul(value_head)]
@@ -185,10 +187,10 @@ fn attention(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
         vec![batch, query_heads, queries, value_head]
     };
     Ok(vec![
-        typed(output),
-        typed(vec![batch, key_heads, keys, head]),
-        typed(vec![batch, key_heads, keys, value_head]),
-        typed(vec![batch, query_heads, queries, keys]),
+        make_type(output),
+        make_type(vec![batch, key_heads, keys, head]),
+        make_type(vec![batch, key_heads, keys, value_head]),
+        make_type(vec![batch, query_heads, queries, keys]),
     ])
 }
 
@@ -221,7 +223,7 @@ impl AttentionDims {
         attributes: &Attributes,
     ) -> Result<Option<Self>, OnnxError> {
         let past = past.and_then(|past| past.get(2)).copied().unwrap_or(0);
-        let heads = |name: &str| -> Result<Option<u64>, OnnxError> {
+        let get_heads = |name: &str| -> Result<Option<u64>, OnnxError> {
             let heads = attributes.int(name)?.and_then(|heads| u64::try_from(heads).ok());
             Ok(heads.filter(|heads| *heads > 0))
         };
@@ -235,11 +237,12 @@ impl AttentionDims {
                 Some(Self { batch, query_heads, key_heads, queries, keys, head, value_head })
             }
             (&[batch, queries, columns], &[_, keys, _], &[_, _, value_columns]) => {
-                let (query_heads, key_heads) = (heads("q_num_heads")?, heads("kv_num_heads")?);
-                let (Some(query_heads), Some(key_heads)) = (query_heads, key_heads) else {
-                    return Ok(None);
-                };
-                let (head, value_head) = (columns / query_heads, value_columns / key_heads);
+                let query_heads = get_heads("q_num_heads")?;
+                let key_heads = get_heads("kv_num_heads")?;
+                let Some(query_heads) = query_heads else { return Ok(None) };
+                let Some(key_heads) = key_heads else { return Ok(None) };
+                let head = columns / query_heads;
+                let value_head = value_columns / key_heads;
                 let keys = keys.saturating_add(past);
                 Some(Self { batch, query_heads, key_heads, queries, keys, head, value_head })
             }

@@ -42,7 +42,13 @@ pub(crate) fn reduced_axes(view: &NodeView) -> Result<(Vec<usize>, bool), OnnxEr
 /// A shape without these axes, or with ones in their place.
 fn without(dims: &[u64], axes: &[usize], keeps: bool) -> Vec<u64> {
     let left = dims.iter().enumerate().filter_map(|(axis, dim)| {
-        if !axes.contains(&axis) { Some(*dim) } else { keeps.then_some(1) }
+        if !axes.contains(&axis) {
+            Some(*dim)
+        } else if keeps {
+            Some(1)
+        } else {
+            None
+        }
     });
     left.collect()
 }

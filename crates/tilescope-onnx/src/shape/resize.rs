@@ -94,7 +94,8 @@ fn resized_to(
 }
 
 fn grid_sample(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let (data, grid) = (view.input(0)?, view.input(1)?);
+    let data = view.input(0)?;
+    let grid = view.input(1)?;
     let (Some(image), Some((_, places))) = (data.dims.get(..2), grid.dims.split_last()) else {
         return Err(view.error(format!("a grid of {:?} for {:?}", grid.dims, data.dims)));
     };
@@ -103,12 +104,12 @@ fn grid_sample(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
 }
 
 fn affine_grid(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
-    let missing = || view.error("its size is missing");
-    let size = view.known_ints(1)?.ok_or_else(missing)?;
+    let to_error = || view.error("its size is missing");
+    let size = view.known_ints(1)?.ok_or_else(to_error)?;
     let mut dims: Vec<u64> =
         size.iter().map(|size| view.size((*size).into())).collect::<Result<_, _>>()?;
     if dims.len() < 3 {
-        return Err(missing());
+        return Err(to_error());
     }
     dims.remove(1);
     dims.push(dims.len() as u64 - 1);

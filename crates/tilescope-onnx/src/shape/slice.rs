@@ -25,8 +25,10 @@ impl SliceRange {
     /// the end, and ranges stop at the ends.
     fn new(start: i64, end: i64, step: i64, size: u64) -> Self {
         let size = i64::try_from(size).unwrap_or(i64::MAX);
-        let from_start = |index: i64| if index < 0 { index.saturating_add(size) } else { index };
-        let (start, end) = (from_start(start), from_start(end));
+        let count_from_start =
+            |index: i64| if index < 0 { index.saturating_add(size) } else { index };
+        let start = count_from_start(start);
+        let end = count_from_start(end);
         let (start, end) = if step > 0 {
             (start.clamp(0, size), end.clamp(0, size))
         } else {
@@ -41,13 +43,13 @@ impl SliceRange {
 /// The slice of each dimension. Bounds were attributes before version 10.
 pub(crate) fn slice_ranges(view: &NodeView) -> Result<Vec<SliceRange>, OnnxError> {
     let dims = &view.input(0)?.dims;
-    let missing = |name: &str| view.error(format!("its {name} are missing"));
-    let starts = view.ints_since(10, 1, "starts")?.ok_or_else(|| missing("starts"))?;
-    let ends = view.ints_since(10, 2, "ends")?.ok_or_else(|| missing("ends"))?;
+    let to_error = |name: &str| view.error(format!("its {name} are missing"));
+    let starts = view.ints_since(10, 1, "starts")?.ok_or_else(|| to_error("starts"))?;
+    let ends = view.ints_since(10, 2, "ends")?.ok_or_else(|| to_error("ends"))?;
     let axes = view.ints_since(10, 3, "axes")?;
     let steps = if view.opset >= 10 { view.known_ints(4)? } else { None };
-    let whole = |size: &u64| SliceRange { start: 0, step: 1, count: *size };
-    let mut ranges: Vec<SliceRange> = dims.iter().map(whole).collect();
+    let mut ranges: Vec<SliceRange> =
+        dims.iter().map(|size| SliceRange { start: 0, step: 1, count: *size }).collect();
     let count = starts.len();
     let fits = |list: &Option<Vec<i64>>| list.as_ref().is_none_or(|list| list.len() == count);
     if ends.len() != count || !fits(&axes) || !fits(&steps) {

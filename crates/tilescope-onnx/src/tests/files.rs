@@ -60,7 +60,7 @@ fn both_exporters_agree() {
 }
 
 #[test]
-fn symbols_ask_for_a_value() {
+fn symbols_need_a_value() {
     let file = file("mnist_dynamic_batch");
     assert_eq!(file.inputs()[0].dims[0], Dimension::Symbol("batch".to_owned()));
     let symbols = file.symbols();
@@ -82,7 +82,7 @@ fn symbols_ask_for_a_value() {
 /// Names decide, then positions; a dimension without a name of its own is judged by its position
 /// alone.
 #[test]
-fn open_dimensions_have_a_size_to_begin_with() {
+fn open_dimensions_have_an_initial_size() {
     let inputs = [
         ("image", FLOAT, &["N", "C", "height", "w"][..]),
         ("pixels", FLOAT, &["", "", "", ""]),
@@ -156,7 +156,7 @@ fn reading_is_deterministic() {
 
 /// A file of 1.6 GB, nearly all of it one weight, is opened without reading the weight.
 #[test]
-fn weights_are_passed_over() {
+fn weights_are_skipped() {
     const WEIGHT_BYTES: u64 = 1_600_000_000;
     let rows = i64::try_from(WEIGHT_BYTES / 4 / 1000).unwrap();
     let head = OnnxFileBuilder::new(13)

@@ -50,14 +50,14 @@ fn the_sample_is_a_model() {
 
 /// A truncated file gives an error about its end, or a model without the missing part.
 #[test]
-fn files_that_end_anywhere() {
+fn truncated_files() {
     let bytes = sample().bytes();
     let whole = (0..bytes.len()).filter(|end| survive(&bytes[..*end])).count();
     assert!(whole < 100, "{whole} of {} beginnings are models", bytes.len());
 }
 
 #[test]
-fn bytes_that_change() {
+fn changed_bytes() {
     let bytes = sample().bytes();
     let config = Config { cases: cases(10_000), rng_seed: RngSeed::Fixed(1), ..Config::default() };
     let change = proptest::collection::vec((0..bytes.len(), proptest::num::u8::ANY), 1..4);
@@ -74,7 +74,7 @@ fn bytes_that_change() {
 }
 
 #[test]
-fn pieces_that_move() {
+fn moved_pieces() {
     let bytes = sample().bytes();
     let length = bytes.len();
     let config = Config { cases: cases(2_000), rng_seed: RngSeed::Fixed(2), ..Config::default() };
@@ -89,7 +89,7 @@ fn pieces_that_move() {
 }
 
 #[test]
-fn no_onnx_at_all() {
+fn files_that_are_not_onnx() {
     for bytes in
         [&b""[..], b"\x89PNG\r\n\x1a\n", b"model:\n  name: resnet\n", &[0xff; 64], &[0; 64]]
     {
@@ -120,7 +120,7 @@ fn nested_graphs() {
 }
 
 #[test]
-fn circles() {
+fn cyclic_graphs() {
     let own = function("F", &["a"], &["b"], &[], &[Node::new("F", &["a"], &["b"]).domain("local")]);
     let model = onnx_text::model("x f32:1; local.F x").function(own);
     assert!(refusal(&model).contains("more than 64 deep"), "{}", refusal(&model));
@@ -200,7 +200,7 @@ fn impossible_models_are_refused_by_name() {
 }
 
 #[test]
-fn versions_that_nobody_knows() {
+fn unknown_versions_are_refused() {
     for opset in [0, 6, 29, 99, -1] {
         let model = onnx_text::model(&format!("opset {opset}; Relu f32:1"));
         assert!(refusal(&model).contains("an opset from 7 to 28"), "{}", refusal(&model));

@@ -58,7 +58,7 @@ fn decided(model: &OnnxFileBuilder, given: DimValues) -> Result<OnnxGraph, OnnxE
 /// An `If` that depends on data takes the branch that the user selects, and every unused decision
 /// is refused.
 #[test]
-fn branches_that_data_decide_are_chosen() {
+fn branches_that_depend_on_data_are_chosen_by_the_user() {
     let branch = |op: &str| graph(&[Node::new(op, &["x"], &["b"])], &[], &[], &["b"]);
     let choice = Node::new("If", &["flag"], &["y"])
         .named("/cache")
@@ -97,7 +97,7 @@ fn layer() -> Message {
 
 /// Iterations follow one another and share the weights of the body; their results are stacked.
 #[test]
-fn loops_take_the_turns_that_are_known() {
+fn loops_have_their_known_iterations() {
     let turns = Node::new("Loop", &["most", "go", "x"], &["y", "all"]).graph("body", &layer());
     let text = |most: &str| {
         onnx_text::model(&format!("opset 18; x f32:3,8; most {most}; go bool:=1; out y all"))
@@ -121,7 +121,7 @@ fn loops_take_the_turns_that_are_known() {
 
 /// `Scan` has an iteration for each part of its operand, forwards or backwards.
 #[test]
-fn scans_take_a_turn_for_each_part() {
+fn scans_have_an_iteration_for_each_part() {
     let body = graph(
         &[
             Node::new("Add", &["state", "part"], &["next"]).named("add"),
@@ -161,7 +161,7 @@ fn tensors_without_elements_are_no_work() {
 
 /// An index into a sequence that depends on data is refused, and so is a sequence as a result.
 #[test]
-fn sequences_have_constant_places() {
+fn sequences_have_constant_indices() {
     let of = |rest: &str| {
         refusal(&onnx_text::model(&format!("opset 18; x f32:4,6; s = SplitToSequence x; {rest}")))
     };
@@ -173,7 +173,7 @@ fn sequences_have_constant_places() {
 
 /// A file with nodes in another order gives the same graph; a file in order stays unchanged.
 #[test]
-fn any_order_is_put_in_order() {
+fn nodes_in_any_order_are_sorted() {
     let nodes = ["a = Relu x", "b = Relu a", "c = Relu b", "y = Relu c"];
     let in_order = |order: [usize; 4]| {
         let nodes = order.map(|at| nodes[at]).join(";");
@@ -184,7 +184,7 @@ fn any_order_is_put_in_order() {
 }
 
 #[test]
-fn what_no_output_needs_is_dropped() {
+fn unused_nodes_are_dropped() {
     let text = "opset 18; x f32:2,4; unused f32:7; w w:4,3; spare w:1000; \
                 dead = Relu x @dead; MatMul x w";
     let model = onnx_text::model(text);
@@ -208,7 +208,7 @@ fn statistics_are_no_parameters() {
 
 /// An unknown operator has the shape in the file, or else that of its operands.
 #[test]
-fn operators_that_are_not_known_are_kept() {
+fn unknown_operators_are_kept() {
     let custom = "com.example.Custom f32:2,1 f32:3 @mine";
     let graph = resolved(&onnx_text::model(custom)).unwrap();
     assert_eq!(graph.value(graph.outputs[0]).dims, [2, 3]);
@@ -230,7 +230,7 @@ fn initialisers_are_no_inputs() {
 /// No IPU memory contains texts: operators on them are refused by name, and unused ones are left
 /// out.
 #[test]
-fn nothing_works_on_texts() {
+fn operators_on_texts_are_refused() {
     for op in ["Relu", "Identity", "com.example.Tokenizer"] {
         let problem = refusal(&onnx_text::model(&format!("words str:4,8; {op} words @/prepare")));
         assert!(problem.contains("/prepare") && problem.contains("\"words\""), "{problem}");

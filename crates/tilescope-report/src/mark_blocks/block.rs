@@ -17,9 +17,11 @@ pub enum MarkRowId {
 impl MarkRowId {
     /// The kinds of marks in the row. Among marks that start together, the first kind is first.
     pub fn kinds(self) -> &'static [MarkKind] {
-        let alone = |kind: MarkKind| MarkKind::ALL.iter().position(|known| *known == kind);
         match self {
-            Self::Common(kind) => alone(kind).map_or(&[], |at| &MarkKind::ALL[at..=at]),
+            Self::Common(kind) => {
+                let place = MarkKind::ALL.iter().position(|known| *known == kind);
+                place.map_or(&[], |at| &MarkKind::ALL[at..=at])
+            }
             Self::Ipu(_) => &[MarkKind::Stage, MarkKind::Update],
         }
     }

@@ -18,7 +18,8 @@ const NO_LABEL: u32 = u32::MAX;
 pub(super) fn encode(blocks: &[MarkBlock]) -> Vec<u8> {
     let mut raw = Vec::new();
     write_varint(&mut raw, blocks.len() as u64);
-    let (mut end, mut number) = (Cycles::ZERO, 0);
+    let mut end = Cycles::ZERO;
+    let mut number = 0;
     for block in blocks {
         let MarkBlock { range, count, updates, passes, shortest, longest, numbers, .. } = *block;
         write_varint(&mut raw, difference(range.start.0, end.0));
@@ -52,13 +53,15 @@ pub(crate) fn decode(blob: &[u8], first: u64) -> Option<Vec<MarkBlock>> {
     let mut cursor = VarintReader::new(&raw);
     let count = usize::try_from(cursor.take()?).ok()?;
     // Every block takes several bytes, so a count that is too large is found before any allocation.
-    (count <= cursor.left()).then_some(())?;
+    if count > cursor.left() {
+        return None;
+    }
     let mut blocks: Vec<MarkBlock> = Vec::with_capacity(count);
     for _ in 0..count {
         let block = read_block(&mut cursor, blocks.last(), first)?;
         blocks.push(block);
     }
-    cursor.is_done().then_some(blocks)
+    if cursor.is_done() { Some(blocks) } else { None }
 }
 
 fn read_block(
@@ -72,7 +75,9 @@ fn read_block(
     let length = cycles(cursor)?;
     let range = CycleRange::new(start, start.checked_add(length)?);
     let is_in_order = before.is_none_or(|before| before.range.start <= start);
-    (is_in_order && range.end <= MAX_CYCLES).then_some(())?;
+    if !is_in_order || range.end > MAX_CYCLES {
+        return None;
+    }
     let count = cursor.take().filter(|count| (1..=MAX_COUNT).contains(count))?;
     let updates = cursor.take().filter(|updates| *updates <= count)?;
     let shortest = cycles(cursor)?;
@@ -92,7 +97,9 @@ fn read_block(
         }
     };
     let place = before.map_or(first, |before| before.first + before.count);
-    (place <= MAX_COUNT).then_some(())?;
+    if place > MAX_COUNT {
+        return None;
+    }
     Some(MarkBlock {
         range,
         first: place,

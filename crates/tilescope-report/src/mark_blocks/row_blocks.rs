@@ -89,7 +89,8 @@ impl MarkRowBlocks {
 
     /// All long rows, and their remaining fine blocks.
     pub(crate) fn finish(mut self) -> (Vec<FinePiece>, Vec<FinishedMarkRow>) {
-        let (mut pieces, mut long) = (Vec::new(), Vec::new());
+        let mut pieces = Vec::new();
+        let mut long = Vec::new();
         for (id, mut row) in self.rows {
             pieces.extend(row.complete_coarse(&mut self.numbered));
             // A row whose marks are not in order is read mark by mark.
@@ -131,15 +132,15 @@ impl OpenRow {
             *numbered += 1;
             *numbered - 1
         });
-        let piece = |place: i64, fine: &[MarkBlock]| FinePiece {
+        let make_piece = |place: i64, fine: &[MarkBlock]| FinePiece {
             key: number << 32 | place,
             raw: encode(fine),
         };
         let mut pieces = Vec::new();
         if place == 1 {
-            pieces.push(piece(0, &std::mem::take(&mut self.first_piece)));
+            pieces.push(make_piece(0, &std::mem::take(&mut self.first_piece)));
         }
-        pieces.push(piece(place, &fine));
+        pieces.push(make_piece(place, &fine));
         pieces
     }
 }

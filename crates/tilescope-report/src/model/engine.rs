@@ -143,7 +143,7 @@ mod tests {
     use ArithmeticType::{Float, Half, Quarter};
 
     #[test]
-    fn names_of_vertex_types_tell_what_they_compute_on() {
+    fn names_of_vertex_types_show_their_engine() {
         let arithmetic =
             |engine, input, partials| VertexWork::Arithmetic { engine, input, partials };
         let amp = |input, partials| arithmetic(ComputeEngine::Amp, input, partials);

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constants_read_as_people_write_them() {
+    fn constants_print_with_their_units() {
         let cases = [
             (MachineUnit::Count, 2944.0, "2,944"),
             (MachineUnit::Bytes, 1_277_952.0, "1.22 MiB"),

@@ -261,10 +261,13 @@ pub struct VertexTypeInfo {
 /// that share their code.
 pub fn code_owners(types: &[VertexTypeInfo]) -> Vec<VertexTypeId> {
     let shared = types.iter().position(|kind| kind.shares_code);
-    let owner = |(id, kind): (usize, &VertexTypeInfo)| {
-        VertexTypeId::from_index(if kind.shares_code { shared.unwrap_or(id) } else { id })
-    };
-    types.iter().enumerate().map(owner).collect()
+    types
+        .iter()
+        .enumerate()
+        .map(|(id, kind)| {
+            VertexTypeId::from_index(if kind.shares_code { shared.unwrap_or(id) } else { id })
+        })
+        .collect()
 }
 
 /// Equal vertices of one compute set.

@@ -148,7 +148,8 @@ impl ReplicaRing {
             let members = self.members(first);
             let next = members.iter().cycle().skip(1);
             for (one, other) in members.iter().zip(next) {
-                let (one, other) = (*one, *other);
+                let one = *one;
+                let other = *other;
                 let ways = [
                     RingFlow { from: one, to: other, share: self.clockwise, clockwise: true },
                     RingFlow {
@@ -173,9 +174,13 @@ impl ReplicaRing {
         // The part of the ladder that belongs to the ring and to the replicas between its members.
         let each = self.ranks.saturating_mul(self.spacing).max(1);
         let extent = each.saturating_mul(at.shape.ipus_per_replica).max(1);
-        let (from, to) = (at.ipu(flow.from), at.ipu(flow.to));
-        let (first, rows) = (from / extent * extent / 2, extent.div_ceil(2));
-        let (row, end, side) = (from / 2 - first, to / 2 - first, from % 2);
+        let from = at.ipu(flow.from);
+        let to = at.ipu(flow.to);
+        let first = from / extent * extent / 2;
+        let rows = extent.div_ceil(2);
+        let row = from / 2 - first;
+        let end = to / 2 - first;
+        let side = from % 2;
         // Along the ladder first, then across.
         let up = (end + rows - row) % rows;
         let goes_up = match self.links {
@@ -189,10 +194,12 @@ impl ReplicaRing {
             RingLinks::ClosedLadder => up.min(rows - up),
             RingLinks::Ladder | RingLinks::Gateways => row.abs_diff(end),
         };
-        let ipu = |row: u32| 2 * (first + row) + side;
-        let after = |row: u32| if goes_up { (row + 1) % rows } else { (row + rows - 1) % rows };
-        let way = std::iter::successors(Some(row), |row| Some(after(*row)));
-        let mut stops: Vec<u32> = way.take(hops as usize + 1).map(ipu).collect();
+        let mut stops = Vec::with_capacity(hops as usize + 2);
+        let mut at = row;
+        for _ in 0..=hops {
+            stops.push(2 * (first + at) + side);
+            at = if goes_up { (at + 1) % rows } else { (at + rows - 1) % rows };
+        }
         if stops.last() != Some(&to) {
             stops.push(to);
         }
@@ -293,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_beside_each_other_do_not_mix() {
+    fn parallel_rings_do_not_mix() {
         let mut of = ring(RingOrder::Flat, RingLinks::Ladder, 2, 1.0);
         of.spacing = 3;
         assert_eq!(

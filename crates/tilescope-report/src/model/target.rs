@@ -90,13 +90,21 @@ impl Target {
     /// The machine as text: `mk2`, `mk2, changed: exchange 16 B/cycle` or `mk2, calibrated:
     /// exchange start 371 cycles`.
     pub fn machine_name(&self) -> String {
-        let list = |words: &str, texts: Vec<String>| match texts.is_empty() {
-            true => String::new(),
-            false => format!(", {words}: {}", texts.join(", ")),
+        let format_list = |words: &str, texts: Vec<String>| {
+            if texts.is_empty() {
+                String::new()
+            } else {
+                format!(", {words}: {}", texts.join(", "))
+            }
         };
         let changed = self.machine_changes().map(MachineChange::text).collect();
         let calibrated = self.calibration().map(MachineChange::text).collect();
-        format!("{}{}{}", self.name, list("changed", changed), list("calibrated", calibrated))
+        format!(
+            "{}{}{}",
+            self.name,
+            format_list("changed", changed),
+            format_list("calibrated", calibrated)
+        )
     }
 
     /// The number of IPUs that work like each IPU of the report, including itself: several with
@@ -248,8 +256,11 @@ impl MachineLimits {
     pub fn bytes_per_cycle(&self, interface: MachineInterface) -> Option<f64> {
         let known = self.bandwidths.iter().find(|known| known.interface == interface)?;
         // A bandwidth of zero would lead to meaningless figures.
-        (known.bytes_per_cycle > 0.0 && known.bytes_per_cycle.is_finite())
-            .then_some(known.bytes_per_cycle)
+        if known.bytes_per_cycle > 0.0 && known.bytes_per_cycle.is_finite() {
+            Some(known.bytes_per_cycle)
+        } else {
+            None
+        }
     }
 
     /// A lower bound on the cycles of a tile for its part of an exchange, if known. The tile sends
@@ -272,10 +283,10 @@ impl MachineLimits {
         input: ArithmeticType,
         partials: ArithmeticType,
     ) -> Option<u64> {
-        let known = |rate: &&ComputeRate| {
-            (rate.engine, rate.input, rate.partials) == (engine, input, partials)
-        };
-        self.rates.iter().find(known).map(|rate| rate.flops_per_cycle)
+        self.rates
+            .iter()
+            .find(|rate| (rate.engine, rate.input, rate.partials) == (engine, input, partials))
+            .map(|rate| rate.flops_per_cycle)
     }
 
     /// The peak rate of an engine with operands of a type and any sums, if known.

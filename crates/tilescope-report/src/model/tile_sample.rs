@@ -96,7 +96,7 @@ impl ExchangeActivity {
                 write_varint(&mut bytes, number);
             }
         }
-        (!bytes.is_empty()).then_some(bytes)
+        if bytes.is_empty() { None } else { Some(bytes) }
     }
 
     /// Decodes packed periods, if they are sound.
@@ -106,8 +106,8 @@ impl ExchangeActivity {
         while !reader.is_done() {
             let kind = usize::try_from(reader.take()?).ok()?;
             let kind = ExchangeActivityKind::ALL.get(kind).copied()?;
-            let mut cycle = || u32::try_from(reader.take()?).ok();
-            found.push(Self { kind, start: cycle()?, end: cycle()? });
+            let mut read_cycle = || u32::try_from(reader.take()?).ok();
+            found.push(Self { kind, start: read_cycle()?, end: read_cycle()? });
         }
         Some(found)
     }
@@ -135,11 +135,11 @@ impl TileSample {
     /// Cycles in which the tile is planned to send or to receive, whichever is more; `None` if no
     /// plan was recorded.
     pub fn endpoint_cycles(&self) -> Option<Cycles> {
-        let sum = |wanted: ExchangeActivityKind| -> Cycles {
+        let add_up = |wanted: ExchangeActivityKind| -> Cycles {
             let own = self.activities.iter().filter(|activity| activity.kind == wanted);
             own.map(ExchangeActivity::cycles).sum()
         };
-        let busy = sum(ExchangeActivityKind::Send).max(sum(ExchangeActivityKind::Receive));
-        (!self.activities.is_empty()).then_some(busy)
+        let busy = add_up(ExchangeActivityKind::Send).max(add_up(ExchangeActivityKind::Receive));
+        if self.activities.is_empty() { None } else { Some(busy) }
     }
 }

@@ -226,7 +226,8 @@ impl<'m, 'a> Struct<'m, 'a> {
     /// The text that its pointer at index `place` refers to, without the trailing zero.
     pub(super) fn text(&self, place: u64) -> Result<&'a [u8], CapnpError> {
         let Some(Target { segment, at, pointer }) = self.target(place)? else { return Ok(&[]) };
-        let (elements, count) = ((pointer >> 32) & 7, pointer >> 35);
+        let elements = (pointer >> 32) & 7;
+        let count = pointer >> 35;
         if pointer & 3 != 1 || elements != BYTES {
             return Err(CapnpError::Kind);
         }
@@ -240,7 +241,8 @@ impl<'m, 'a> Struct<'m, 'a> {
         let message = self.message;
         let none = Structs { message, segment: 0, at: 0, count: 0, tag: 0 };
         let Some(Target { segment, at, pointer }) = self.target(place)? else { return Ok(none) };
-        let (elements, words) = ((pointer >> 32) & 7, pointer >> 35);
+        let elements = (pointer >> 32) & 7;
+        let words = pointer >> 35;
         if pointer & 3 != 1 || elements != STRUCTS {
             return Err(CapnpError::Kind);
         }
@@ -283,7 +285,8 @@ impl<'m, 'a> Structs<'m, 'a> {
 }
 
 fn slice(bytes: &[u8], at: u64, length: u64) -> Option<&[u8]> {
-    let (at, length) = (usize::try_from(at).ok()?, usize::try_from(length).ok()?);
+    let at = usize::try_from(at).ok()?;
+    let length = usize::try_from(length).ok()?;
     bytes.get(at..at.checked_add(length)?)
 }
 

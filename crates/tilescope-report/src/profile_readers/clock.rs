@@ -73,7 +73,7 @@ fn is_sync(profile: &MeasuredProfile<'_>, sample: &RawSample) -> bool {
 /// Starts of samples, with the wraps of each tile's counter removed.
 fn unwrapped(profile: &MeasuredProfile<'_>) -> Vec<i64> {
     let mut before: Option<(u32, i64, u32)> = None;
-    let start = |sample: &RawSample| {
+    let find_start = |sample: &RawSample| {
         let start = match before {
             Some((tile, end, counter)) if tile == sample.tile => {
                 // Signed: an overlap with the previous sample is not taken for a wrap.
@@ -84,7 +84,7 @@ fn unwrapped(profile: &MeasuredProfile<'_>) -> Vec<i64> {
         before = Some((sample.tile, start + length(sample), sample.end));
         start
     };
-    profile.samples.iter().map(start).collect()
+    profile.samples.iter().map(find_start).collect()
 }
 
 /// Shifts tiles by whole ranges of the counter to bring samples of the same steps closest together.
@@ -134,7 +134,7 @@ fn broken_barriers(
         let barrier: Option<&Barrier> = barriers.get(step);
         barrier.is_some_and(|barrier| barrier.first_end < barrier.last_start)
     };
-    keys.steps().iter().any(is_broken).then_some(barriers)
+    if keys.steps().iter().any(is_broken) { Some(barriers) } else { None }
 }
 
 /// The offsets of the tiles' counters from that of the first tile: the medians of their delays at
@@ -146,7 +146,7 @@ fn origins(
     barriers: &HashMap<u32, Barrier>,
     starts: &[i64],
 ) -> Option<Vec<i64>> {
-    let origin = |tile: Range<usize>| {
+    let find_origin = |tile: Range<usize>| {
         let samples = profile.samples.get(tile.clone())?.iter();
         let own = samples.zip(starts.get(tile.clone())?).zip(keys.steps_of(tile));
         let syncs = own.filter(|((sample, _), _)| is_sync(profile, sample));
@@ -157,16 +157,18 @@ fn origins(
         late.sort_unstable();
         let Some(&median) = late.get(late.len() / 2) else { return Some(0) };
         let differs = late.iter().any(|late| (late - median).abs() > MAX_BARRIER_JITTER);
-        (!differs).then_some(median)
+        if !differs { Some(median) } else { None }
     };
-    keys.tiles().map(origin).collect()
+    keys.tiles().map(find_origin).collect()
 }
 
 /// Lets the run begin at 0 if its counters had been running for long.
 fn to_origin(profile: &mut MeasuredProfile<'_>, starts: &mut [i64]) {
     let ends = starts.iter().zip(&profile.samples).map(|(start, sample)| start + length(sample));
-    let (first, last) = (starts.iter().min().copied(), ends.max());
-    let (Some(first), Some(last)) = (first, last) else { return };
+    let first = starts.iter().min().copied();
+    let last = ends.max();
+    let Some(first) = first else { return };
+    let Some(last) = last else { return };
     // A run that starts shortly after 0 was measured from 0 on; it keeps the cycles that the tool
     // shows.
     if first < 0 || first > last - first {

@@ -141,15 +141,15 @@ impl MeasuredParts {
         kernel: u32,
         kernels: &BTreeMap<u32, BTreeSet<u32>>,
     ) {
-        let text = |number| run.profile.labels.text(number);
-        let name = text(operation);
+        let get_text = |number| run.profile.labels.text(number);
+        let name = get_text(operation);
         if !name.is_empty() && !self.operation_ids.contains_key(&operation) {
-            let own = kernels.get(&operation).into_iter().flatten().map(|kernel| text(*kernel));
+            let own = kernels.get(&operation).into_iter().flatten().map(|kernel| get_text(*kernel));
             let kind = joined(own.filter(|name| !name.is_empty()).collect());
             self.operation_ids.insert(operation, OperationId::from_index(self.operations.len()));
             self.operations.push(measured_operation(name, kind));
         }
-        let name = text(kernel);
+        let name = get_text(kernel);
         if !name.is_empty() && !self.vertex_ids.contains_key(&kernel) {
             self.vertex_ids.insert(kernel, VertexTypeId::from_index(self.vertex_types.len()));
             self.vertex_types.push(VertexTypeInfo {
@@ -224,13 +224,13 @@ fn measured_operation(name: String, kind: String) -> ModelOperation {
 
 /// The names of the operations of a program; if it has none, of its kernels or its phase.
 fn program_name(run: &MeasuredRun<'_>, program: &MeasuredProgram) -> String {
-    let texts = |numbers: BTreeSet<u32>| {
+    let join_texts = |numbers: BTreeSet<u32>| {
         let names = numbers.into_iter().map(|number| run.profile.labels.text(number));
         joined(names.filter(|name| !name.is_empty()).collect())
     };
     let work = &program.key.work;
-    let operations = texts(work.iter().map(|(operation, _)| *operation).collect());
-    let kernels = texts(work.iter().map(|(_, kernel)| *kernel).collect());
+    let operations = join_texts(work.iter().map(|(operation, _)| *operation).collect());
+    let kernels = join_texts(work.iter().map(|(_, kernel)| *kernel).collect());
     match (operations.is_empty(), kernels.is_empty(), program.key.place) {
         (false, ..) => operations,
         (_, false, _) => kernels,

@@ -47,8 +47,8 @@ pub(crate) fn open(
         }
     }
     // It cannot be kept, so it exists only while it is open.
-    let failed = |error| ReportError::writing(&error, &std::env::temp_dir());
-    let directory = tempfile::tempdir().map_err(failed)?;
+    let directory =
+        tempfile::tempdir().map_err(|error| ReportError::writing(&error, &std::env::temp_dir()))?;
     let file = convert(path, reader, directory.path())?;
     Ok(Some(OpenedProfile { file, temporary: Some(directory) }))
 }
@@ -83,13 +83,13 @@ pub(crate) fn convert(
     reader: &ProfileReader,
     directory: &Path,
 ) -> Result<PathBuf, ReportError> {
-    let failed = |error| ReportError::reading(error, path);
-    let size = fs::metadata(path).map_err(failed)?.len();
+    let to_error = |error| ReportError::reading(error, path);
+    let size = fs::metadata(path).map_err(to_error)?.len();
     if size > MAX_FILE_BYTES {
         let problem = format!("it has {size} B, profiles of up to {MAX_FILE_BYTES} B are read");
         return Err(ReportError::damaged(problem, path));
     }
-    let bytes = fs::read(path).map_err(failed)?;
+    let bytes = fs::read(path).map_err(to_error)?;
     let profile = (reader.read)(&bytes).map_err(|error| error.at(path, reader))?;
     report::write(profile, directory).map_err(|error| match error {
         WriteProfileError::Profile(error) => error.at(path, reader),

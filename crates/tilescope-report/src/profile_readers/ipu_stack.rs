@@ -12,7 +12,7 @@
 //! | Metadata | 0 name, 1 value |
 //! | ExchangeActivity | 0 kind, 1 startCycle u32, 2 endCycle u32 |
 
-// Everything here reads bytes that anybody may have written.
+// All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::capnp::{CapnpError, MAX_HEADER_BYTES, Message, Struct, promised_bytes};
@@ -56,7 +56,8 @@ impl From<CapnpError> for ProfileError {
 fn read(bytes: &[u8]) -> Result<MeasuredProfile<'_>, ProfileError> {
     let message = Message::new(bytes)?;
     let root = message.root()?;
-    let (version, clock) = (root.u32(0), root.u64(1));
+    let version = root.u32(0);
+    let clock = root.u64(1);
     if version == 0 || version > MAX_VERSION {
         return Err(ProfileError::Other(format!(
             "its schema version is {version}, profiles have 1 to 5"
@@ -151,7 +152,8 @@ fn read_activities(
                 let of = format!("an exchange activity of tile {tile} is of kind {number}");
                 ProfileError::Damaged(format!("{of}, there are 0 to 2"))
             })?;
-        let (start, end) = (activity.u32(1), activity.u32(2));
+        let start = activity.u32(1);
+        let end = activity.u32(2);
         profile.activities.push(ExchangeActivity { kind, start, end });
     }
     Ok(())

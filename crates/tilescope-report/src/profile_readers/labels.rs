@@ -90,14 +90,16 @@ impl<'a> LabelTable<'a> {
         let mut metadata: Vec<(String, String)> = Vec::new();
         for pair in self.parts(label).get(3..).unwrap_or(&[]).chunks_exact(2) {
             let &[name, value] = pair else { continue };
-            let (name, value) = (self.text(name), self.text(value));
+            let name = self.text(name);
+            let value = self.text(value);
             match metadata.iter_mut().find(|(known, _)| *known == name) {
                 // A repeated name keeps both values.
                 Some((_, known)) => *known = format!("{known}, {value}"),
                 None => metadata.push((name, value)),
             }
         }
-        let (operation, kernel) = (self.text(operation), self.text(kernel));
+        let operation = self.text(operation);
+        let kernel = self.text(kernel);
         SampleLabel { kind: self.kind(label), operation, kernel, metadata }
     }
 

@@ -70,7 +70,8 @@ impl<'p> MeasuredRun<'p> {
             return Err(ProfileError::Damaged(problem));
         }
         let (order, bounds) = by_step(profile, keys, cycles);
-        let (steps, programs) = (Vec::new(), Vec::new());
+        let steps = Vec::new();
+        let programs = Vec::new();
         let mut run = Self { profile, cycles, order, ipus, steps, programs };
         run.steps = keys
             .keys()
@@ -123,17 +124,17 @@ impl<'p> MeasuredRun<'p> {
             .indexes(samples)
             .filter(|sample| all_idle || self.kind(*sample) != SampleKind::Idle)
             .collect();
-        let ipu_of = |sample: usize| IpuId(self.tile(sample).0 / TILES_PER_IPU);
-        let by_ipu = busy.chunk_by(|one, next| ipu_of(*one) == ipu_of(*next));
-        by_ipu.filter_map(|own| Some(self.on_ipu(ipu_of(*own.first()?), own))).collect()
+        let find_ipu = |sample: usize| IpuId(self.tile(sample).0 / TILES_PER_IPU);
+        let by_ipu = busy.chunk_by(|one, next| find_ipu(*one) == find_ipu(*next));
+        by_ipu.filter_map(|own| Some(self.on_ipu(find_ipu(*own.first()?), own))).collect()
     }
 
     fn on_ipu(&self, ipu: IpuId, samples: &[usize]) -> StepOnIpu {
-        let ranges = || samples.iter().map(|sample| self.cycles[*sample]);
-        let starts = || ranges().map(|range| range.start);
-        let ends = || ranges().map(|range| range.end);
-        let longest = ranges().map(|range| range.length()).max().unwrap_or_default();
-        let sum: Cycles = ranges().map(|range| range.length()).sum();
+        let iter_ranges = || samples.iter().map(|sample| self.cycles[*sample]);
+        let iter_starts = || iter_ranges().map(|range| range.start);
+        let iter_ends = || iter_ranges().map(|range| range.end);
+        let longest = iter_ranges().map(|range| range.length()).max().unwrap_or_default();
+        let sum: Cycles = iter_ranges().map(|range| range.length()).sum();
         let mean = sum.as_f64() / samples.len().max(1) as f64;
         let tiles = samples.chunk_by(|one, next| self.tile(*one) == self.tile(*next)).count();
         let balance = if longest.is_zero() { 1.0 } else { mean / longest.as_f64() };
@@ -145,10 +146,10 @@ impl<'p> MeasuredRun<'p> {
         StepOnIpu {
             ipu,
             sub_lane: 0,
-            from_min: starts().min().unwrap_or_default(),
-            from_max: starts().max().unwrap_or_default(),
-            to_min: ends().min().unwrap_or_default(),
-            to_max: ends().max().unwrap_or_default(),
+            from_min: iter_starts().min().unwrap_or_default(),
+            from_max: iter_starts().max().unwrap_or_default(),
+            to_min: iter_ends().min().unwrap_or_default(),
+            to_max: iter_ends().max().unwrap_or_default(),
             // An IPU has far fewer tiles.
             active_tiles: u32::try_from(tiles).unwrap_or(u32::MAX),
             active_tile_balance,
@@ -160,12 +161,12 @@ impl<'p> MeasuredRun<'p> {
     /// Sorts steps by their ends, and moves the start of bars of a lane to the end of the previous
     /// one.
     fn put_in_order(&mut self) {
-        let last = |step: &MeasuredStep, cycle: fn(&StepOnIpu) -> Cycles| {
+        let find_last = |step: &MeasuredStep, cycle: fn(&StepOnIpu) -> Cycles| {
             step.on_ipus.iter().map(cycle).max().unwrap_or_default()
         };
         self.steps.sort_by_cached_key(|step| {
             let StepKey { epoch, phase, ordinal, .. } = step.key;
-            let cycles = (last(step, |of| of.to_max), last(step, |of| of.from_max));
+            let cycles = (find_last(step, |of| of.to_max), find_last(step, |of| of.from_max));
             (cycles, epoch, phase, step.samples.start, ordinal)
         });
         let mut ends = vec![Cycles::ZERO; self.ipus as usize];
@@ -181,7 +182,8 @@ impl<'p> MeasuredRun<'p> {
     fn find_programs(&mut self) -> Result<(), ProfileError> {
         for with_place in [true, false] {
             let mut numbers: HashMap<ProgramKey, ProgramId> = HashMap::new();
-            let (mut programs, mut of_steps) = (Vec::new(), Vec::new());
+            let mut programs = Vec::new();
+            let mut of_steps = Vec::new();
             for step in &self.steps {
                 let key = self.program_key(step, with_place);
                 let next = ProgramId::from_index(programs.len());
@@ -211,7 +213,7 @@ impl<'p> MeasuredRun<'p> {
             .collect();
         let work = labels.iter().map(|label| self.profile.labels.operation_and_kernel(*label));
         let work: BTreeSet<(u32, u32)> = work.collect();
-        let place = with_place.then_some((phase, ordinal));
+        let place = if with_place { Some((phase, ordinal)) } else { None };
         ProgramKey { kind, place, work: work.into_iter().collect() }
     }
 
@@ -255,14 +257,14 @@ impl<'p> MeasuredRun<'p> {
         let mut marks = Vec::new();
         let mut first = 0u64;
         for steps in self.steps.chunk_by(|one, next| one.key.epoch == next.key.epoch) {
-            let on_ipus = || steps.iter().flat_map(|step| step.on_ipus.iter());
+            let iter_bars = || steps.iter().flat_map(|step| step.on_ipus.iter());
             let epoch = steps.first().map_or(0, |step| step.key.epoch);
             let end = first + steps.len() as u64;
             // Each lane begins with its first bar.
             let start = steps.first().into_iter().flat_map(|step| step.on_ipus.iter());
             let cycles = CycleRange::new(
                 start.map(|on_ipu| on_ipu.from_max).min().unwrap_or_default(),
-                on_ipus().map(|on_ipu| on_ipu.to_max).max().unwrap_or_default(),
+                iter_bars().map(|on_ipu| on_ipu.to_max).max().unwrap_or_default(),
             );
             marks.push(TraceMark {
                 kind: MarkKind::Iteration,

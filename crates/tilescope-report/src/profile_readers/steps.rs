@@ -46,7 +46,8 @@ impl StepKeys {
         for tile in found.tiles.clone() {
             let mut before: HashMap<(u32, u32, SampleKind), u32> = HashMap::new();
             for sample in profile.samples.get(tile).unwrap_or_default() {
-                let (epoch, phase) = (sample.epoch, sample.phase);
+                let epoch = sample.epoch;
+                let phase = sample.phase;
                 let own = profile.labels.kind(sample.label);
                 let host =
                     BUSY_KINDS.into_iter().find(|kind| busy.contains(&(epoch, phase, *kind)));
@@ -98,7 +99,9 @@ impl StepKeys {
 
 /// The samples of each tile.
 fn tiles(profile: &MeasuredProfile<'_>) -> Result<Vec<Range<usize>>, ProfileError> {
-    let (mut tiles, mut known, mut first) = (Vec::new(), BTreeSet::new(), 0);
+    let mut tiles = Vec::new();
+    let mut known = BTreeSet::new();
+    let mut first = 0;
     for own in profile.samples.chunk_by(|one, next| one.tile == next.tile) {
         let tile = own.first().map_or(0, |sample| sample.tile);
         if !known.insert(tile) {

@@ -59,12 +59,14 @@ impl Report {
         let mut cycles = self.tile_runs(&COMPUTE_SET_CYCLES, ALL_IDS, |[cycles]| Cycles(cycles))?;
         let mut vertices = self.vertices_of(ALL_IDS)?;
         let names = self.compute_set_names()?;
-        let set = |(id, name): (&ComputeSetId, &String)| {
-            let cycles = cycles.remove(&id.0).unwrap_or_default();
-            let vertices = vertices.remove(&id.0).unwrap_or_default();
-            (*id, ComputeSet { name: name.clone(), cycles, vertices })
-        };
-        Ok(names.iter().map(set).collect())
+        Ok(names
+            .iter()
+            .map(|(id, name)| {
+                let cycles = cycles.remove(&id.0).unwrap_or_default();
+                let vertices = vertices.remove(&id.0).unwrap_or_default();
+                (*id, ComputeSet { name: name.clone(), cycles, vertices })
+            })
+            .collect())
     }
 
     fn vertices_of(
@@ -85,14 +87,15 @@ impl Report {
         let groups = self.db.list(select, |cells| {
             let vertex_type = VertexTypeId(cells.small(2)?);
             let edges = cells.count(3, MAX_COUNT).unwrap_or(0);
-            (vertex_type.index() < types).then_some(())?;
+            if vertex_type.index() >= types {
+                return None;
+            }
             let flops = cells.count(4, MAX_COUNT);
             Some((cells.small(0)?, cells.small(1)?, (vertex_type, edges, flops)))
         })?;
         let groups: Vec<_> = groups.into_iter().flatten().collect();
-        let (Some(first), Some(last)) = (groups.first(), groups.last()) else {
-            return Ok(BTreeMap::new());
-        };
+        let Some(first) = groups.first() else { return Ok(BTreeMap::new()) };
+        let Some(last) = groups.last() else { return Ok(BTreeMap::new()) };
         let mut counts = self.tile_runs(&VERTEX_TILES, first.0..=last.0, |[count]| count)?;
         let mut sets: BTreeMap<u32, Vec<VertexGroup>> = BTreeMap::new();
         for (id, set, (vertex_type, edges, flops)) in groups {

@@ -80,16 +80,24 @@ impl Report {
         progress: &mut dyn FnMut(f64),
         cancel: &Arc<AtomicBool>,
     ) -> Result<(), ReportError> {
-        let (mut done, all) = (0, trace.bars().max(1));
-        let mut on_steps = |steps: u64| {
-            done += steps;
-            progress(done as f64 / all as f64);
-            if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
-        };
+        let mut done = 0;
+        let all = trace.bars().max(1);
         let place = self.cache_place("path")?;
         let written = index_cache::write(place.as_ref(), &self.warnings, |rows| {
             TABLES.iter().try_for_each(|table| create_table(table, rows))?;
-            trace.make_sync_points(self.sync_programs()?, &mut on_steps, rows)
+            trace.make_sync_points(
+                self.sync_programs()?,
+                &mut |steps| {
+                    done += steps;
+                    progress(done as f64 / all as f64);
+                    if cancel.load(Ordering::Relaxed) {
+                        Err(ReportError::Cancelled)
+                    } else {
+                        Ok(())
+                    }
+                },
+                rows,
+            )
         })?;
         use_points(trace, written)
     }

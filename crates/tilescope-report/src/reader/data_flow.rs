@@ -34,7 +34,7 @@ impl Report {
                     buffer: DataBufferId(cells.small(2)?),
                     kind: cells.named(3, DataAccessKind::from_name)?,
                 };
-                (access.buffer.index() < buffers.len()).then_some(access)
+                if access.buffer.index() < buffers.len() { Some(access) } else { None }
             },
         )?;
         let all = buffers.len() + accesses.len();

@@ -66,13 +66,14 @@ impl Report {
         }
         let directory = self.path.parent()?;
         let beside = directory.join(FILE);
-        let shared = || {
-            let name = directory.file_name()?.to_str()?;
-            name.starts_with(TENSORFLOW_DIRECTORY).then(|| Some(directory.parent()?.join(FILE)))?
-        };
-        Some(beside)
-            .filter(|file| file.is_file())
-            .or_else(|| shared().filter(|file| file.is_file()))
+        if beside.is_file() {
+            return Some(beside);
+        }
+        if !directory.file_name()?.to_str()?.starts_with(TENSORFLOW_DIRECTORY) {
+            return None;
+        }
+        let shared = directory.parent()?.join(FILE);
+        if shared.is_file() { Some(shared) } else { None }
     }
 
     /// True if operations are known from a file beside the report. Until the file is read, it is
@@ -131,12 +132,14 @@ impl Report {
         let is_long = file.metadata().is_ok_and(|file| file.len() > SHORT_FILE_BYTES);
         if let Some(place) = self.cache_place(CACHE)?.filter(|_| is_long) {
             index_cache::write(Some(&place), &self.warnings, |rows| {
-                let failed = |e: serde_json::Error| ReportError::invalid_input(e.to_string());
-                let json = serde_json::to_vec(&frames).map_err(failed)?;
-                let failed = |e| ReportError::sqlite_writing(&e, rows.path);
+                let json = serde_json::to_vec(&frames)
+                    .map_err(|e| ReportError::invalid_input(e.to_string()))?;
                 rows.execute("CREATE TABLE debug_frames(data BLOB)")?;
                 let insert = "INSERT INTO debug_frames VALUES (?)";
-                rows.connection.execute(insert, [pack(&json)]).map(|_| ()).map_err(failed)
+                rows.connection
+                    .execute(insert, [pack(&json)])
+                    .map(|_| ())
+                    .map_err(|e| ReportError::sqlite_writing(&e, rows.path))
             })?;
         }
         Ok(Ok(frames))
@@ -265,9 +268,10 @@ fn contexts_by_name<'a>(
     contexts: &'a DebugContexts,
     programs: &'a [(ProgramId, String)],
 ) -> HashMap<&'a str, ContextPlace> {
-    let parts = || programs.iter().flat_map(|(_, name)| prefixes(plain(name)));
-    let mut found: HashMap<&str, Option<ContextPlace>> = parts().map(|part| (part, None)).collect();
-    let longest = parts().map(str::len).max().unwrap_or(0);
+    let iter_parts = || programs.iter().flat_map(|(_, name)| prefixes(plain(name)));
+    let mut found: HashMap<&str, Option<ContextPlace>> =
+        iter_parts().map(|part| (part, None)).collect();
+    let longest = iter_parts().map(str::len).max().unwrap_or(0);
     for place in contexts.places() {
         let path = contexts.path(place, longest).filter(|path| !path.is_empty());
         if let Some(known) = path.and_then(|path| found.get_mut(path.as_str())) {
@@ -287,42 +291,47 @@ fn contexts_by_name<'a>(
 /// The operation of a program, from its context and the ancestors of that: the one of the framework
 /// that its user wrote in, or without a framework, the one of the outermost library call.
 fn operation_in(chain: &[DebugFrame]) -> Option<&DebugFrame> {
-    let of_layer = |layer: &&str| chain.iter().find(|frame| frame.layer == *layer);
-    let named = |frame: &&DebugFrame| frame.operation.is_some() || !frame.name.is_empty();
-    let call = || chain.iter().rev().filter(named).find(|frame| frame.layer != LOWEST_LAYER);
-    let framework = FRAMEWORK_LAYERS.iter().filter_map(of_layer).find(named);
-    framework.or_else(call).or_else(|| chain.iter().rev().find(named))
+    let is_named = |frame: &&DebugFrame| frame.operation.is_some() || !frame.name.is_empty();
+    for layer in FRAMEWORK_LAYERS {
+        if let Some(frame) = chain.iter().find(|frame| frame.layer == layer).filter(is_named) {
+            return Some(frame);
+        }
+    }
+    let call = chain.iter().rev().filter(is_named).find(|frame| frame.layer != LOWEST_LAYER);
+    call.or_else(|| chain.iter().rev().find(is_named))
 }
 
 /// The pass of an operation, as far as names show it: PopART's gradients have kinds that end with
 /// `Grad`, TensorFlow's are below `gradients`, and weight updates are named after their optimisers.
 fn pass_of(chain: &[DebugFrame]) -> TrainingPass {
-    let texts = || {
-        chain.iter().flat_map(|frame| {
-            let names = [Some(&frame.name), frame.operation.as_ref(), frame.kind.as_ref()];
-            names.into_iter().flatten()
-        })
-    };
-    let says = |words: &[&str]| texts().any(|text| words.iter().any(|word| text.contains(word)));
-    if says(&["VarUpdate", "Optimizer", "optimizer", "SGD", "Adam", "Lamb"]) {
+    if contains_any(chain, &["VarUpdate", "Optimizer", "optimizer", "SGD", "Adam", "Lamb"]) {
         TrainingPass::Update
-    } else if says(&["Grad", "gradients/", "/bwd", "/wu", "backward"]) {
+    } else if contains_any(chain, &["Grad", "gradients/", "/bwd", "/wu", "backward"]) {
         TrainingPass::Backward
     } else {
         TrainingPass::Forward
     }
 }
 
+/// True if a name, operation or kind of these contexts contains one of `words`.
+fn contains_any(chain: &[DebugFrame], words: &[&str]) -> bool {
+    for frame in chain {
+        let texts = [Some(&frame.name), frame.operation.as_ref(), frame.kind.as_ref()];
+        for text in texts.into_iter().flatten() {
+            if words.iter().any(|word| text.contains(word)) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
 /// A program's name without the number of its compute set: `cs3_`.
 fn plain(name: &str) -> &str {
-    let counted = |front: &str| {
-        let number = front.strip_prefix("cs");
-        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    match name.split_once('_') {
-        Some((front, rest)) if counted(front) => rest,
-        _ => name,
-    }
+    let Some((front, rest)) = name.split_once('_') else { return name };
+    let Some(number) = front.strip_prefix("cs") else { return name };
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { rest } else { name }
 }
 
 /// The prefixes of a name, each without the last part of the previous one, the longest first.

@@ -19,7 +19,8 @@ impl Report {
             // `meta` is untrusted text.
             return Ok(steps.unwrap_or(0).min(MAX_STEPS));
         }
-        let (steps, bars) = (self.db.has("steps", "id"), self.db.has("steps_by_ipu", "step_id"));
+        let steps = self.db.has("steps", "id");
+        let bars = self.db.has("steps_by_ipu", "step_id");
         if steps && self.origin == ReportOrigin::Tilescope {
             // Ids of our files are dense, and counting rows would read the whole table.
             let last = self.db.worked_out("steps", "max(id)")?;
@@ -74,8 +75,11 @@ impl Report {
             _ => StepId(end - 1),
         };
         for row in self.step_rows(ids.start, last, limit)? {
-            let unknown = || unknown_step(row.step);
-            steps.entry(row.step).or_insert_with(unknown).ipus.push(self.on_ipu(&row)?);
+            steps
+                .entry(row.step)
+                .or_insert_with(|| unknown_step(row.step))
+                .ipus
+                .push(self.on_ipu(&row)?);
         }
         Ok(steps.into_values().take(limit).collect())
     }
@@ -105,14 +109,17 @@ impl Report {
         let programs = self.programs()?;
         for lane in (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)) {
             for (step, on_ipu) in lane.full_steps(ids.clone(), limit)? {
-                let known = || StepDetails {
-                    kind: step.kind,
-                    kind_name: step.kind.name().to_owned(),
-                    program: step.program,
-                    compute_set: step.program.and_then(|id| programs.get(id)?.compute_set),
-                    ..unknown_step(step.step)
-                };
-                steps.entry(step.step).or_insert_with(known).ipus.push(on_ipu);
+                steps
+                    .entry(step.step)
+                    .or_insert_with(|| StepDetails {
+                        kind: step.kind,
+                        kind_name: step.kind.name().to_owned(),
+                        program: step.program,
+                        compute_set: step.program.and_then(|id| programs.get(id)?.compute_set),
+                        ..unknown_step(step.step)
+                    })
+                    .ipus
+                    .push(on_ipu);
             }
         }
         Ok(steps.into_values().take(limit).collect())
@@ -164,7 +171,8 @@ impl Report {
         let select = SelectQuery::all("steps_by_ipu", &COLUMNS).clauses(&rest).params(&params);
         let mut rows: Vec<StepRow> = Vec::new();
         // The limit counts steps, and a step has a row for each IPU.
-        let (mut steps, mut last) = (0, None);
+        let mut steps = 0;
+        let mut last = None;
         self.db.read(select, |cells| {
             let Some(row) = StepRow::read(cells) else { return Ok(ControlFlow::Continue(())) };
             if last != Some(row.step) {

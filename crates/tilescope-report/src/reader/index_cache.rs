@@ -37,8 +37,9 @@ impl CachePlace {
     pub(super) fn new(directory: &Path, kind: &str, path: &Path) -> Result<Self, ReportError> {
         let key = file_version(path)?;
         // FNV-1a: stable over versions, and the key itself is compared when the file is opened.
-        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+        let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
         Ok(Self { file: directory.join(format!("{kind}-{hash:016x}.{ENDING}")), key })
     }
 
@@ -106,11 +107,12 @@ pub(super) fn write(
         }
     }
     // An unnamed file that SQLite creates in the temporary directory and removes itself.
-    let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, Path::new("temporary file"));
-    let connection = Connection::open("").map_err(failed)?;
+    let to_error =
+        |e: rusqlite::Error| ReportError::sqlite_writing(&e, Path::new("temporary file"));
+    let connection = Connection::open("").map_err(to_error)?;
     write_to(&connection, "", &mut fill)?;
     let size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
-    let bytes: i64 = connection.query_row(size, [], |row| row.get(0)).map_err(failed)?;
+    let bytes: i64 = connection.query_row(size, [], |row| row.get(0)).map_err(to_error)?;
     Ok(CacheFile { connection, bytes: bytes as u64, file: None })
 }
 
@@ -129,8 +131,9 @@ fn write_to(
          CREATE TABLE source(key TEXT)"
     ))?;
     fill(&rows)?;
-    let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, &path);
-    connection.execute("INSERT INTO source VALUES (?)", [key]).map_err(failed)?;
+    connection
+        .execute("INSERT INTO source VALUES (?)", [key])
+        .map_err(|e| ReportError::sqlite_writing(&e, &path))?;
     rows.execute("COMMIT")
 }
 

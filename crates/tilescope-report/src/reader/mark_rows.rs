@@ -73,8 +73,9 @@ impl Report {
             mark_blocks::decode(cells.blob(0)?, coarse.first)
                 .filter(|fine| MarkBlock::joined(fine) == Some(*coarse))
         })?;
-        let damage = || self.db.damage(schema::MARK_BLOCKS, &format!("piece {key} is broken"));
-        found.flatten().ok_or_else(damage)
+        found
+            .flatten()
+            .ok_or_else(|| self.db.damage(schema::MARK_BLOCKS, &format!("piece {key} is broken")))
     }
 
     /// Problems of the blocks of long rows: they must count the packed marks.

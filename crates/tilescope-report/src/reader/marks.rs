@@ -46,11 +46,11 @@ impl PackedMarks {
 
     /// True if a mark with these columns is where the index would look for it.
     pub(super) fn holds(&self, cells: &RowCells) -> bool {
-        let cycle = |column| cells.count(column, MAX_CYCLES);
+        let read_cycle = |column| cells.count(column, MAX_CYCLES);
         cells.text(1).as_deref() == Some(self.kind.name())
             && cells.int(3) == self.ipu.map(|ipu| i64::from(ipu.0))
-            && cycle(8).is_some_and(|start| self.cycles.start <= start)
-            && cycle(9).is_some_and(|end| end <= self.cycles.end)
+            && read_cycle(8).is_some_and(|start| self.cycles.start <= start)
+            && read_cycle(9).is_some_and(|end| end <= self.cycles.end)
     }
 }
 
@@ -287,7 +287,7 @@ impl Report {
         known.get(|| {
             let columns = ["id", "kind", "ipu", "first_cycle", "end_cycle", "rows", "class"];
             let columns = if is_first { &columns[..6] } else { &columns };
-            let chunk = |cells: &RowCells| {
+            let read_chunk = |cells: &RowCells| {
                 Some(PackedMarks {
                     class: if is_first { class } else { ReplicaClassId(cells.small(6)?) },
                     id: cells.int(0)?,
@@ -372,8 +372,8 @@ impl Report {
 
 fn mark(cells: &RowCells) -> Option<TraceMark> {
     let cycles = CycleRange::new(cells.count(7, MAX_CYCLES)?, cells.count(8, MAX_CYCLES)?);
-    let step = |column| cells.count(column, MAX_STEPS).map(StepId);
-    let first = step(5).unwrap_or(StepId(0));
+    let read_step = |column| cells.count(column, MAX_STEPS).map(StepId);
+    let first = read_step(5).unwrap_or(StepId(0));
     Some(TraceMark {
         kind: cells.named(0, MarkKind::from_name)?,
         label: cells.text(1).unwrap_or_default(),

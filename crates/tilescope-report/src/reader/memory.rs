@@ -47,22 +47,22 @@ impl Report {
         let order = if self.db.has("memory_by_tile", "tile") { "ORDER BY tile" } else { "" };
         let mut row = 0;
         self.db.read(SelectQuery::all("memory_by_tile", &columns).clauses(order), |cells| {
-            let bytes = |column| cells.count(column, MAX_TILE_BYTES);
+            let read_bytes = |column| cells.count(column, MAX_TILE_BYTES);
             let numbered = cells.small_up_to(0, count);
             // Without tile numbers, rows are in the order of tiles.
             let tile = if order.is_empty() { Some(row) } else { numbered };
             let tile = tile.filter(|tile| *tile < count).map(TileId);
             row = row.saturating_add(1);
-            let whole = tile_memory_from_total(bytes(1).unwrap_or_default());
-            let memory = match bytes(3) {
+            let whole = tile_memory_from_total(read_bytes(1).unwrap_or_default());
+            let memory = match read_bytes(3) {
                 None => whole,
                 Some(non_interleaved) => TileMemory {
-                    including_gaps: bytes(2).unwrap_or(whole.including_gaps),
+                    including_gaps: read_bytes(2).unwrap_or(whole.including_gaps),
                     non_interleaved,
-                    interleaved: bytes(4).unwrap_or_default(),
-                    overflowed: bytes(5).unwrap_or_default(),
-                    always_live: bytes(6).unwrap_or_default(),
-                    peak_not_always_live: bytes(7).unwrap_or_default(),
+                    interleaved: read_bytes(4).unwrap_or_default(),
+                    overflowed: read_bytes(5).unwrap_or_default(),
+                    always_live: read_bytes(6).unwrap_or_default(),
+                    peak_not_always_live: read_bytes(7).unwrap_or_default(),
                 },
             };
             tiles.extend(tile.map(|tile| (tile, memory)));
@@ -84,19 +84,24 @@ impl Report {
             }
             // Poplar's files do not record the region of a variable.
             let region = MemoryRegion::NonInterleaved;
-            let share = |&((_, category), bytes): &TileShare| CategoryBytes {
-                category,
-                region,
-                overlapped: false,
-                bytes,
-            };
-            Ok(runs_of_shares(&self.bytes_per_tile()?, |shares| shares.iter().map(share).collect()))
+            Ok(runs_of_shares(&self.bytes_per_tile()?, |shares| {
+                shares
+                    .iter()
+                    .map(|&((_, category), bytes)| CategoryBytes {
+                        category,
+                        region,
+                        overlapped: false,
+                        bytes,
+                    })
+                    .collect()
+            }))
         })
     }
 
     fn recorded_categories(&self) -> Result<TileRuns<Vec<CategoryBytes>>, ReportError> {
         let categories = self.categories()?;
-        let (table, tiles) = ("category_bytes", self.target()?.tiles_per_replica());
+        let table = "category_bytes";
+        let tiles = self.target()?.tiles_per_replica();
         let columns = [
             "category",
             "first_tile",
@@ -176,8 +181,11 @@ impl Report {
 /// Adds the bytes of a variable on a tile. Files mostly go from tile to tile, so the entries of one
 /// tile are kept sorted and little remains to be sorted at the end.
 fn push_in_order(sums: &mut Vec<TileShare>, key: (TileId, MemoryCategory), bytes: Bytes) {
-    let before = |((tile, category), _): &&TileShare| *tile == key.0 && *category > key.1;
-    let behind = sums.iter().rev().take_while(before).count();
+    let behind = sums
+        .iter()
+        .rev()
+        .take_while(|((tile, category), _)| *tile == key.0 && *category > key.1)
+        .count();
     let place = sums.len() - behind;
     match place.checked_sub(1).and_then(|last| sums.get_mut(last)) {
         Some((known, sum)) if *known == key => *sum = sum.saturating_add(bytes),

@@ -269,8 +269,8 @@ impl Report {
 
     /// True if a part was recorded.
     pub fn has(&self, part: ReportPart) -> bool {
-        let any = |table: &str| self.db.has_rows(table);
-        let column = |table: &str, column: &str| self.db.has(table, column) && any(table);
+        let has_rows = |table: &str| self.db.has_rows(table);
+        let has_column = |table: &str, column: &str| self.db.has(table, column) && has_rows(table);
         match part {
             // The bytes moved by a measured step are not known.
             ReportPart::StepBytes if self.has_tile_samples() => false,
@@ -280,34 +280,40 @@ impl Report {
             | ReportPart::StepBytes
                 if self.has_columns() =>
             {
-                any("trace_lanes")
+                has_rows("trace_lanes")
             }
-            ReportPart::Execution => STEP_KEYS.into_iter().all(|key| column("steps_by_ipu", key)),
-            ReportPart::TileBalance => column("steps_by_ipu", "active_tile_balance"),
-            ReportPart::ActiveTiles => column("steps_by_ipu", "active_tiles"),
-            ReportPart::StepBytes => column("steps_by_ipu", "bytes_in"),
-            ReportPart::Marks => any("marks") || any(schema::MARK_CHUNKS),
-            ReportPart::Programs => column("programs", "id"),
-            ReportPart::ProgramTree => any("program_roots") || any("program_children"),
-            ReportPart::ComputeSets => column("compute_sets", "compute_set"),
+            ReportPart::Execution => {
+                STEP_KEYS.into_iter().all(|key| has_column("steps_by_ipu", key))
+            }
+            ReportPart::TileBalance => has_column("steps_by_ipu", "active_tile_balance"),
+            ReportPart::ActiveTiles => has_column("steps_by_ipu", "active_tiles"),
+            ReportPart::StepBytes => has_column("steps_by_ipu", "bytes_in"),
+            ReportPart::Marks => has_rows("marks") || has_rows(schema::MARK_CHUNKS),
+            ReportPart::Programs => has_column("programs", "id"),
+            ReportPart::ProgramTree => has_rows("program_roots") || has_rows("program_children"),
+            ReportPart::ComputeSets => has_column("compute_sets", "compute_set"),
             ReportPart::ComputeSetCycles => {
-                any("compute_set_cycles") || self.db.has_values("compute_sets", "pattern")
+                has_rows("compute_set_cycles") || self.db.has_values("compute_sets", "pattern")
             }
-            ReportPart::Vertices => any("vertex_groups"),
-            ReportPart::Exchanges => any("exchanges"),
-            ReportPart::Operations => any("operations") || self.has_debug_operations(),
-            ReportPart::OperationInputs => column("operation_inputs", "input"),
-            ReportPart::Variables => any("vars") || column("vars_info", "tile"),
-            ReportPart::Addresses => column("addresses", "data") || column("var_addresses", "data"),
-            ReportPart::Lifetimes => column("vars", "first_live"),
-            ReportPart::Liveness => any("liveness_steps"),
+            ReportPart::Vertices => has_rows("vertex_groups"),
+            ReportPart::Exchanges => has_rows("exchanges"),
+            ReportPart::Operations => has_rows("operations") || self.has_debug_operations(),
+            ReportPart::OperationInputs => has_column("operation_inputs", "input"),
+            ReportPart::Variables => has_rows("vars") || has_column("vars_info", "tile"),
+            ReportPart::Addresses => {
+                has_column("addresses", "data") || has_column("var_addresses", "data")
+            }
+            ReportPart::Lifetimes => has_column("vars", "first_live"),
+            ReportPart::Liveness => has_rows("liveness_steps"),
             ReportPart::TileMemory => {
-                column("memory_by_tile", "total") || column("vars_info", "tile")
+                has_column("memory_by_tile", "total") || has_column("vars_info", "tile")
             }
-            ReportPart::Regions => column("memory_by_tile", "non_interleaved"),
-            ReportPart::Categories => any("category_bytes") || column("vars_info", "category"),
-            ReportPart::Options => any("options"),
-            ReportPart::Batching => any("batching"),
+            ReportPart::Regions => has_column("memory_by_tile", "non_interleaved"),
+            ReportPart::Categories => {
+                has_rows("category_bytes") || has_column("vars_info", "category")
+            }
+            ReportPart::Options => has_rows("options"),
+            ReportPart::Batching => has_rows("batching"),
             ReportPart::Spec => self.spec().is_some(),
         }
     }

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_cut_and_sharing_is_kept() {
+    fn cycles_are_cut_and_sharing_is_kept() {
         let cases: [(&[&[u32]], usize); 5] = [
             (&[&[0]], 1),
             (&[&[1], &[0]], 1),

@@ -40,9 +40,10 @@ impl Report {
         let columns = ["var", "first_step", "end_step"];
         let select = SelectQuery::all("variable_uses", &columns).clauses("ORDER BY id");
         let uses = self.db.list(select, |cells| {
-            let (first, end) = (cells.small(1)?, cells.small(2)?);
+            let first = cells.small(1)?;
+            let end = cells.small(2)?;
             let variable = VariableId(cells.small(0)?);
-            (first < end).then_some(VariableUse { variable, steps: first..end })
+            if first < end { Some(VariableUse { variable, steps: first..end }) } else { None }
         })?;
         Ok(Some(uses.into_iter().flatten().collect()))
     }

@@ -32,7 +32,7 @@ impl Report {
             let all = ring.ranks.checked_mul(ring.spacing).filter(|all| *all > 0);
             let fits = all.is_some_and(|all| replicas.is_multiple_of(all));
             let is_share = (0.0..=1.0).contains(&ring.clockwise);
-            (fits && is_share).then_some((cells.int(0)?, ring))
+            if fits && is_share { Some((cells.int(0)?, ring)) } else { None }
         })?;
         let mut rings: Vec<(i64, ReplicaRing)> = rings.into_iter().flatten().collect();
         let all = SelectQuery::all("replica_ring_programs", &["program", "ring"]);

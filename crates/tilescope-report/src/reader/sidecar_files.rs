@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_an_earlier_run_are_told_from_those_of_this_one() {
+    fn files_of_an_earlier_run_are_recognized() {
         let now = SystemTime::now();
         let file = |age: Option<u64>| SidecarFile {
             name: "debug.cbor",

@@ -45,20 +45,21 @@ pub(super) struct StepRow {
 impl StepRow {
     /// The row, unless it has no step or IPU.
     pub(super) fn read(cells: &RowCells) -> Option<Self> {
-        let cycles = |column| cells.count(column, MAX_CYCLES / 2);
-        let (from, to) = (cycles(5), cycles(8));
+        let read_cycles = |column| cells.count(column, MAX_CYCLES / 2);
+        let from = read_cycles(5);
+        let to = read_cycles(8);
         Some(Self {
             step: StepId(cells.count(0, MAX_STEPS - 1)?),
             ipu: IpuId(cells.small_up_to(1, MAX_IPUS - 1)?),
             sub_lane: cells
                 .small_up_to(13, u32::from(MAX_SUB_LANES) - 1)
                 .and_then(|lane| u8::try_from(lane).ok()),
-            cycles: cycles(2),
-            base: cycles(4),
+            cycles: read_cycles(2),
+            base: read_cycles(4),
             from_min: from,
-            from_max: cycles(6).or(from),
-            to_min: cycles(7).or(to),
-            to_max: to.or(cycles(7)),
+            from_max: read_cycles(6).or(from),
+            to_min: read_cycles(7).or(to),
+            to_max: to.or(read_cycles(7)),
             active_tiles: cells.small(3),
             active_tile_balance: cells.real(9),
             tile_balance: cells.real(10),
@@ -92,8 +93,9 @@ impl StepRow {
             Some(tiles) if tiles_per_ipu > 0 => f64::from(tiles) / f64::from(tiles_per_ipu),
             _ => 1.0,
         };
-        let estimate = || self.active_tile_balance.unwrap_or(1.0) * share;
-        FixedPointBalance::from_share(self.tile_balance.unwrap_or_else(estimate))
+        FixedPointBalance::from_share(
+            self.tile_balance.unwrap_or_else(|| self.active_tile_balance.unwrap_or(1.0) * share),
+        )
     }
 
     /// The row in terms of the model, with absolute cycles.

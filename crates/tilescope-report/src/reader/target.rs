@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 /// Reads two cells as the ends of a band. Invalid factors would lead to meaningless figures.
 fn factor_band(cells: &RowCells<'_>, low: usize) -> Option<FactorBand> {
-    let (low, high) = (cells.real(low)?, cells.real(low + 1)?);
-    (low > 0.0 && low <= high && high.is_finite()).then_some(FactorBand { low, high })
+    let high = cells.real(low + 1)?;
+    let low = cells.real(low)?;
+    if low > 0.0 && low <= high && high.is_finite() { Some(FactorBand { low, high }) } else { None }
 }
 
 /// Data of a generation of chips, for files that do not record theirs.
@@ -106,7 +107,7 @@ const COLUMNS: [&str; 14] = [
 
 /// An amount of a machine, if it lies in a range in which sums and products stay meaningful.
 fn amount(number: f64) -> Option<f64> {
-    (0.0..=MAX_MACHINE_AMOUNT).contains(&number).then_some(number)
+    if (0.0..=MAX_MACHINE_AMOUNT).contains(&number) { Some(number) } else { None }
 }
 
 impl Report {
@@ -120,29 +121,33 @@ impl Report {
 
     fn recorded_target(&self) -> Result<Option<Target>, ReportError> {
         let read = self.db.first(SelectQuery::all("target", &COLUMNS), |cells| {
-            let bytes = |column| Some(Bytes(cells.count(column, MAX_COUNT)?));
+            let read_bytes = |column| Some(Bytes(cells.count(column, MAX_COUNT)?));
             let kind = cells.text(0)?;
             let tiles_per_ipu = cells.small_up_to(4, MAX_TILES)?;
             let ipus_per_replica = cells.small_up_to(9, MAX_IPUS)?;
             // The product is the size of every table over tiles, so it is checked before any
             // allocation.
-            (tiles_per_ipu.checked_mul(ipus_per_replica)? <= MAX_TILES).then_some(Target {
-                kind: TargetKind::from_name(&kind)?,
-                name: cells.text(1)?,
-                architecture: cells.text(2)?,
-                num_ipus: cells.small(3)?,
-                tiles_per_ipu,
-                io_tiles_per_ipu: cells.small_up_to(5, tiles_per_ipu)?,
-                bytes_per_tile: bytes(6)?,
-                clock: Hertz(cells.count(7, MAX_COUNT)?),
-                replicas: cells.small_up_to(8, MAX_REPLICAS)?,
-                ipus_per_replica,
-                memory_element_bytes: bytes(10)?,
-                interleaved_offset: bytes(11)?,
-                tiles_per_column: cells.small(12)?,
-                physical_numbers: cells.int(13) == Some(1),
-                changes: Vec::new(),
-            })
+            if tiles_per_ipu.checked_mul(ipus_per_replica)? <= MAX_TILES {
+                Some(Target {
+                    kind: TargetKind::from_name(&kind)?,
+                    name: cells.text(1)?,
+                    architecture: cells.text(2)?,
+                    num_ipus: cells.small(3)?,
+                    tiles_per_ipu,
+                    io_tiles_per_ipu: cells.small_up_to(5, tiles_per_ipu)?,
+                    bytes_per_tile: read_bytes(6)?,
+                    clock: Hertz(cells.count(7, MAX_COUNT)?),
+                    replicas: cells.small_up_to(8, MAX_REPLICAS)?,
+                    ipus_per_replica,
+                    memory_element_bytes: read_bytes(10)?,
+                    interleaved_offset: read_bytes(11)?,
+                    tiles_per_column: cells.small(12)?,
+                    physical_numbers: cells.int(13) == Some(1),
+                    changes: Vec::new(),
+                })
+            } else {
+                None
+            }
         })?;
         if read == Some(None) {
             self.warnings.add("the target is incomplete: inferred from tiles and IPUs");
@@ -216,12 +221,12 @@ impl Report {
     pub fn graph(&self) -> Result<GraphCounts, ReportError> {
         let columns = ["num_compute_sets", "num_vertices", "num_edges", "num_vars"];
         let read = self.db.first(SelectQuery::all("graph", &columns), |cells| {
-            let count = |column| cells.count(column, MAX_COUNT).unwrap_or(0);
+            let read_count = |column| cells.count(column, MAX_COUNT).unwrap_or(0);
             GraphCounts {
-                compute_sets: count(0),
-                vertices: count(1),
-                edges: count(2),
-                variables: count(3),
+                compute_sets: read_count(0),
+                vertices: read_count(1),
+                edges: read_count(2),
+                variables: read_count(3),
             }
         })?;
         if let Some(graph) = read {
@@ -236,13 +241,13 @@ impl Report {
     pub fn batching(&self) -> Result<Option<BatchingConfig>, ReportError> {
         let columns = ["micro_batch", "gradient_accumulation", "replicas", "device_iterations"];
         // Four factors of at most 15 bits each keep the product inside 64 bits.
-        let count = |cells: &RowCells, column| cells.count(column, MAX_COUNT);
+        let read_count = |cells: &RowCells, column| cells.count(column, MAX_COUNT);
         let read = self.db.first(SelectQuery::all("batching", &columns), |cells| {
             Some(BatchingConfig {
-                micro_batch: count(cells, 0)?,
-                gradient_accumulation: count(cells, 1)?,
-                replicas: count(cells, 2)?,
-                device_iterations: count(cells, 3)?,
+                micro_batch: read_count(cells, 0)?,
+                gradient_accumulation: read_count(cells, 1)?,
+                replicas: read_count(cells, 2)?,
+                device_iterations: read_count(cells, 3)?,
             })
         })?;
         Ok(read.flatten())
@@ -320,14 +325,14 @@ impl Report {
         })?;
         let rows: Option<Vec<(bool, u32, IpuId)>> = read.into_iter().collect();
         let Some(rows) = rows.filter(|rows| !rows.is_empty()) else { return Ok(None) };
-        let of_group = |wanted: bool| rows.iter().filter(move |(is_gs1, ..)| *is_gs1 == wanted);
-        let parts: BTreeSet<u32> = of_group(false).map(|(_, part, _)| *part).collect();
-        let members = |part: u32| {
-            of_group(false).filter(move |(_, of, _)| *of == part).map(|(.., ipu)| *ipu).collect()
+        let iter_group = |wanted: bool| rows.iter().filter(move |(is_gs1, ..)| *is_gs1 == wanted);
+        let parts: BTreeSet<u32> = iter_group(false).map(|(_, part, _)| *part).collect();
+        let collect_members = |part: u32| {
+            iter_group(false).filter(move |(_, of, _)| *of == part).map(|(.., ipu)| *ipu).collect()
         };
         Ok(Some(SyncGroupMembers {
-            gs1: of_group(true).map(|(.., ipu)| *ipu).collect(),
-            gs2: parts.into_iter().map(members).collect(),
+            gs1: iter_group(true).map(|(.., ipu)| *ipu).collect(),
+            gs2: parts.into_iter().map(collect_members).collect(),
         }))
     }
 
@@ -354,7 +359,7 @@ impl Report {
         let all = SelectQuery::all("running_costs", &columns).clauses("ORDER BY id");
         let read = self.db.list(all, |cells| {
             let kind = cells.named(0, RunningCostKind::from_name);
-            let cost = || {
+            let read_cost = || {
                 Some(RunningCost {
                     kind: kind?,
                     part: cells.text(1)?,
@@ -365,11 +370,14 @@ impl Report {
                     source: cells.text(6)?,
                 })
             };
-            (kind, cost())
+            (kind, read_cost())
         })?;
-        let broken = |kind| read.iter().any(|(of, cost)| *of == Some(kind) && cost.is_none());
-        let whole = |cost: &RunningCost| !broken(cost.kind);
-        Ok(read.iter().filter_map(|(_, cost)| cost.clone()).filter(whole).collect())
+        let is_broken = |kind| read.iter().any(|(of, cost)| *of == Some(kind) && cost.is_none());
+        Ok(read
+            .iter()
+            .filter_map(|(_, cost)| cost.clone())
+            .filter(|cost| !is_broken(cost.kind))
+            .collect())
     }
 
     /// Errors of predictions, by kind of operation; empty if they were not recorded.
@@ -410,10 +418,10 @@ impl Report {
         }
         let room = self.target()?.bytes_per_tile;
         let memory = self.tile_memory()?;
-        let over = |memory: &crate::model::TileMemory| {
+        let is_too_full = |memory: &crate::model::TileMemory| {
             !memory.overflowed.is_zero() || (!room.is_zero() && memory.excluding_gaps() > room)
         };
-        let tiles = memory.iter().filter(|(_, memory)| over(memory));
+        let tiles = memory.iter().filter(|(_, memory)| is_too_full(memory));
         match tiles.map(|(tiles, _)| u64::from(tiles.count())).sum() {
             0 => Ok(ProgramOutcome::CompiledOnly),
             tiles => Ok(ProgramOutcome::OutOfMemory { tiles }),

@@ -69,11 +69,13 @@ impl Report {
         let tiles = self.target()?.tiles_per_replica();
         let places = self.pattern_places(source, ids)?;
         let patterns = self.patterns(source, &places, value)?;
-        let runs_of = |(id, place): (&u32, &PatternPlace)| {
-            let runs = patterns.get(&place.pattern)?;
-            Some((*id, place.place(runs, tiles, || self.warn_of_tiles("tile_patterns"))))
-        };
-        Ok(places.iter().filter_map(runs_of).collect())
+        Ok(places
+            .iter()
+            .filter_map(|(id, place)| {
+                let runs = patterns.get(&place.pattern)?;
+                Some((*id, place.place(runs, tiles, || self.warn_of_tiles("tile_patterns"))))
+            })
+            .collect())
     }
 
     /// True if the items of `source` have patterns, as since version 2.0.
@@ -113,9 +115,8 @@ impl Report {
         value: impl Fn([u64; N]) -> T,
     ) -> Result<HashMap<u32, TileRuns<T>>, ReportError> {
         let wanted: BTreeSet<u32> = places.values().map(|place| place.pattern).collect();
-        let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
-            return Ok(HashMap::new());
-        };
+        let Some(first) = wanted.first() else { return Ok(HashMap::new()) };
+        let Some(last) = wanted.last() else { return Ok(HashMap::new()) };
         let ids = [i64::from(*first), i64::from(*last)];
         let select = SelectQuery::all("tile_patterns", &["id", "runs"])
             .clauses("WHERE id BETWEEN ?1 AND ?2")
@@ -130,9 +131,10 @@ impl Report {
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        let runs = |place: &PatternPlace| patterns.get(&place.pattern).map_or(0, TileRuns::len);
+        let count_runs =
+            |place: &PatternPlace| patterns.get(&place.pattern).map_or(0, TileRuns::len);
         // Patterns are read once, but callers walk the runs of each item.
-        if places.values().map(runs).sum::<usize>() > MAX_PATTERN_RUNS {
+        if places.values().map(count_runs).sum::<usize>() > MAX_PATTERN_RUNS {
             let problem =
                 format!("rows of {} have more runs of tiles than any report", source.owners);
             return Err(self.db.damage("tile_patterns", &problem));
@@ -189,11 +191,10 @@ impl Report {
         let mut found: BTreeMap<u32, TileRunCollector<T>> = BTreeMap::new();
         self.db.read(select, |cells: &RowCells| {
             if let Some(id) = cells.small(0) {
-                let number = |at: usize| {
+                let numbers: [u64; N] = std::array::from_fn(|at| {
                     let most = values.get(at).map_or(0, |(_, most)| *most);
                     cells.count(5 + at, most).unwrap_or(0)
-                };
-                let numbers: [u64; N] = std::array::from_fn(number);
+                });
                 found.entry(id).or_default().push(strided_runs_at(cells, 1, tiles), value(numbers));
             }
             Ok(ControlFlow::Continue(()))
@@ -211,7 +212,8 @@ impl Report {
 
 /// The first four numbers of a row of a pattern.
 pub(super) fn strided_runs_of_numbers(row: &[u64]) -> Option<StridedTileRuns> {
-    let number = |at: usize| row.get(at).and_then(|number| u32::try_from(*number).ok());
-    let (first, end) = (TileId(number(0)?), TileId(number(1)?));
-    StridedTileRuns::checked(first, end, number(2)?, number(3)?, MAX_TILES)
+    let get_number = |at: usize| row.get(at).and_then(|number| u32::try_from(*number).ok());
+    let first = TileId(get_number(0)?);
+    let end = TileId(get_number(1)?);
+    StridedTileRuns::checked(first, end, get_number(2)?, get_number(3)?, MAX_TILES)
 }

@@ -8,9 +8,10 @@ use crate::units::{TileId, TileRange, TileRuns};
 
 /// The strided runs in the columns from `at` on; `None` if they exceed the `tiles` of the replica.
 pub(super) fn strided_runs_at(cells: &RowCells, at: usize, tiles: u32) -> Option<StridedTileRuns> {
-    let column = |column: usize| cells.small_up_to(at + column, MAX_TILES);
-    let (first, end) = (TileId(column(0)?), TileId(column(1)?));
-    StridedTileRuns::checked(first, end, column(2)?, column(3)?, tiles)
+    let read_column = |column: usize| cells.small_up_to(at + column, MAX_TILES);
+    let first = TileId(read_column(0)?);
+    let end = TileId(read_column(1)?);
+    StridedTileRuns::checked(first, end, read_column(2)?, read_column(3)?, tiles)
 }
 
 /// Collects runs; those that overlap others are left out.

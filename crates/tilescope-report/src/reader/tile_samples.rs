@@ -110,7 +110,8 @@ impl Report {
         &self,
         packed: &PackedSamples,
     ) -> Result<Vec<(StepId, TileSample)>, ReportError> {
-        let (labels, target) = (self.sample_labels()?, self.target()?);
+        let labels = self.sample_labels()?;
+        let target = self.target()?;
         let mut samples = Vec::with_capacity(packed.rows.min(MAX_PART_ROWS));
         let select = SelectQuery::all(TILE_SAMPLES, &COLUMNS);
         self.db.read_piece(TILE_SAMPLE_CHUNKS, (packed.id, packed.rows), select, |cells| {

@@ -230,7 +230,8 @@ fn remote_programs(db: &ReportDatabase) -> Result<HashSet<u32>, ReportError> {
 
 /// Syncs within one IPU. In foreign files, only their names show it.
 fn sync_programs(db: &ReportDatabase) -> Result<SyncPrograms, ReportError> {
-    let (mut internal, mut found) = (SyncPrograms::default(), 0);
+    let mut internal = SyncPrograms::default();
+    let mut found = 0;
     db.stream(SelectQuery::all("programs", &["id", "name"]), |cells| {
         let is_internal = cells.text(1).is_some_and(|name| name == INTERNAL_SYNC);
         let id = cells.small_up_to(0, MAX_PROGRAM_ID).filter(|_| is_internal);
@@ -286,9 +287,10 @@ impl ForeignIndexBuilder {
         }
         // Rows are mostly in the order of steps; they are sorted only if they are not.
         let in_file_order = self.source.has_rowid("steps_by_ipu");
-        let done = match in_file_order {
-            true => self.pass(*rows, "ORDER BY rowid", progress),
-            false => Err(IndexBuildError::OutOfOrder),
+        let done = if in_file_order {
+            self.pass(*rows, "ORDER BY rowid", progress)
+        } else {
+            Err(IndexBuildError::OutOfOrder)
         };
         match done {
             Ok(()) => {}
@@ -465,9 +467,9 @@ impl IndexBuildPass<'_> {
     fn record_row_position(&mut self, step: StepId, row: i64) -> Result<(), ReportError> {
         self.last_marked = Some(step);
         let insert = "INSERT OR IGNORE INTO step_rows VALUES (?, ?)";
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
-        let mut statement = self.rows.connection.prepare_cached(insert).map_err(failed)?;
-        statement.execute(params![step.0 as i64, row]).map_err(failed)?;
+        let to_error = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
+        let mut statement = self.rows.connection.prepare_cached(insert).map_err(to_error)?;
+        statement.execute(params![step.0 as i64, row]).map_err(to_error)?;
         Ok(())
     }
 
@@ -475,11 +477,11 @@ impl IndexBuildPass<'_> {
         let Self { build, rows, lanes, executed, unusable, squeezed, .. } = self;
         lanes.finish(&rows)?;
         let insert = "INSERT INTO executed_programs VALUES (?, ?, ?)";
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, rows.path);
-        let mut statement = rows.connection.prepare(insert).map_err(failed)?;
+        let to_error = |e: rusqlite::Error| ReportError::sqlite_writing(&e, rows.path);
+        let mut statement = rows.connection.prepare(insert).map_err(to_error)?;
         for (program, (class, compute_set)) in executed {
             let code = class.code() as i64;
-            statement.execute(params![program, code, compute_set]).map_err(failed)?;
+            statement.execute(params![program, code, compute_set]).map_err(to_error)?;
         }
         let warnings = &build.source.warnings;
         if unusable > 0 {

@@ -70,7 +70,8 @@ impl Report {
         &self,
         filter: &VariableFilter,
     ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
-        let (strings, categories) = (self.strings()?, self.categories()?);
+        let strings = self.strings()?;
+        let categories = self.categories()?;
         let operations = self.operations()?.len();
         // Ids first: a variable is one row here, and its tiles are in another table.
         let on_tiles = filter.tiles.map(|tiles| self.variables_on(tiles)).transpose()?;
@@ -120,7 +121,8 @@ impl Report {
 
     /// Fills in the placements of variables; `found` is sorted by id.
     fn read_placements(&self, found: &mut [(VariableId, Variable)]) -> Result<(), ReportError> {
-        let (Some(first), Some(last)) = (found.first(), found.last()) else { return Ok(()) };
+        let Some(first) = found.first() else { return Ok(()) };
+        let Some(last) = found.last() else { return Ok(()) };
         let ids = first.0.0..=last.0.0;
         let mut placements = if self.has_patterns(&VAR_TILES) {
             self.shared_placements(ids)?
@@ -197,9 +199,8 @@ impl Report {
         tiles: u32,
     ) -> Result<HashMap<u32, TileRuns<Bytes>>, ReportError> {
         let wanted: BTreeSet<u32> = wanted.copied().collect();
-        let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
-            return Ok(HashMap::new());
-        };
+        let Some(first) = wanted.first() else { return Ok(HashMap::new()) };
+        let Some(last) = wanted.last() else { return Ok(HashMap::new()) };
         let mut addresses = HashMap::new();
         if !self.db.has(table, id) {
             return Ok(addresses);
@@ -230,7 +231,8 @@ impl Report {
         &self,
         filter: &VariableFilter,
     ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
-        let (strings, categories) = (self.strings()?, self.categories()?);
+        let strings = self.strings()?;
+        let categories = self.categories()?;
         // Any table without a key of its own has SQLite's row numbers.
         let id = if self.db.has("vars_info", "id") { "id" } else { "rowid" };
         let columns =
@@ -334,9 +336,10 @@ impl SharedNames<'_> {
             return text;
         };
         self.bytes += shared.len();
-        match self.are_cut() {
-            false => shared.clone(),
-            true => shared.chars().take(SHORT_NAME_BYTES / 4).collect(),
+        if self.are_cut() {
+            shared.chars().take(SHORT_NAME_BYTES / 4).collect()
+        } else {
+            shared.clone()
         }
     }
 
@@ -346,6 +349,7 @@ impl SharedNames<'_> {
 }
 
 fn lifetime(cells: &RowCells) -> Option<Range<u32>> {
-    let (first, end) = (cells.small(5)?, cells.small(6)?);
+    let first = cells.small(5)?;
+    let end = cells.small(6)?;
     Some(first..end.max(first))
 }

@@ -178,9 +178,10 @@ impl fmt::Display for RemoteAddress {
         if let Some(user) = &self.user {
             write!(f, "{user}@")?;
         }
-        match self.host.contains(':') {
-            true => write!(f, "[{}]", self.host)?,
-            false => f.write_str(&self.host)?,
+        if self.host.contains(':') {
+            write!(f, "[{}]", self.host)?
+        } else {
+            f.write_str(&self.host)?
         }
         if let Some(port) = self.port {
             write!(f, ":{port}")?;
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_taken_apart() {
+    fn addresses_are_parsed() {
         let whole = address("ssh://me@pod16:2222/data/run 1/profile.pop");
         assert_eq!((whole.host().as_ref(), whole.path()), ("me@pod16", "/data/run 1/profile.pop"));
         assert_eq!(whole.ssh_arguments(), ["-p", "2222", "-l", "me", "--", "pod16"]);
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ssh_or_a_shell_could_misunderstand_is_refused() {
+    fn input_that_ssh_or_a_shell_could_misread_is_refused() {
         let bad = [
             "ssh://-oProxyCommand=x/a",
             "ssh://-v@host/a",
@@ -258,7 +259,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn an_address_reads_as_it_is_written(
+        fn addresses_round_trip_as_text(
             user in proptest::option::of("[a-z][a-z0-9_.-]{0,8}"),
             host in "[a-z0-9][a-z0-9.-]{0,12}|[0-9a-f:]{2,12}",
             port in proptest::option::of(1u16..),

@@ -109,8 +109,8 @@ pub(crate) fn copy_report(
         Some(Ok(place)) => (place, None),
         // It cannot be kept, so it exists only while it is open.
         Some(Err(_)) | None => {
-            let failed = |error| ReportError::writing(&error, &std::env::temp_dir());
-            let directory = tempfile::tempdir().map_err(failed)?;
+            let directory = tempfile::tempdir()
+                .map_err(|error| ReportError::writing(&error, &std::env::temp_dir()))?;
             (directory.path().to_owned(), Some(directory))
         }
     };
@@ -119,7 +119,7 @@ pub(crate) fn copy_report(
     if temporary.is_none() {
         remove_oldest(&place, &LIMITS, |copy| {
             let opened = changed(&copy.join(COPIED_FILE)).or_else(|| changed(copy))?;
-            (!is_locked(copy)).then(|| (opened, bytes_below(copy)))
+            if !is_locked(copy) { Some((opened, bytes_below(copy))) } else { None }
         });
     }
     let file = copying.local(&listing.report.name);
@@ -204,8 +204,8 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<RemoteListing, 
     shell.run(&format!("p={quoted_path}\n{commands}"))?;
     let mut path = None;
     let mut files: Vec<RemoteFile> = Vec::new();
-    let (mut names, mut inside) = (Vec::new(), Vec::new());
-    let address_path = || address.to_path();
+    let mut names = Vec::new();
+    let mut inside = Vec::new();
     loop {
         let line = shell.line()?;
         let fields: Vec<&str> = line.splitn(3, '\t').collect();
@@ -223,7 +223,7 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<RemoteListing, 
                 let is_report = path.as_ref().is_some_and(|(_, report)| report == name);
                 if is_report {
                     let source = std::io::ErrorKind::PermissionDenied.into();
-                    return Err(ReportError::Read { source, path: address_path() });
+                    return Err(ReportError::Read { source, path: address.to_path() });
                 }
             }
             ["directory"] => {}
@@ -235,9 +235,9 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<RemoteListing, 
             }
             ["other"] => {
                 let found = "this is not a regular file".to_owned();
-                return Err(ReportError::NotAReport { found, path: address_path() });
+                return Err(ReportError::NotAReport { found, path: address.to_path() });
             }
-            ["nothing"] => return Err(ReportError::NotFound { path: address_path() }),
+            ["nothing"] => return Err(ReportError::NotFound { path: address.to_path() }),
             ["listed"] => break,
             _ => return Err(shell.not_understood(&line)),
         }
@@ -246,7 +246,7 @@ fn list(shell: &mut FarShell, address: &RemoteAddress) -> Result<RemoteListing, 
         }
     }
     let Some((path, name)) = path else {
-        return Err(no_report(&names, inside, &address_path()));
+        return Err(no_report(&names, inside, &address.to_path()));
     };
     let at = files.iter().position(|file| file.name == name);
     let Some(report) = at.map(|at| files.remove(at)) else {
@@ -324,14 +324,14 @@ impl Copying<'_> {
     /// Waits until no other process copies the same report.
     fn lock(&self, progress: &mut dyn FnMut(&str)) -> Result<File, ReportError> {
         let path = self.place.join(LOCK_FILE);
-        let failed = |error| ReportError::writing(&error, &path);
-        let lock = File::create(&path).map_err(failed)?;
+        let to_error = |error| ReportError::writing(&error, &path);
+        let lock = File::create(&path).map_err(to_error)?;
         let mut is_told = false;
         loop {
             match lock.try_lock() {
                 Ok(()) => return Ok(lock),
                 Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::Error(error)) => return Err(to_error(error)),
             }
             if !std::mem::replace(&mut is_told, true) {
                 progress("waiting for another process that copies the same report");
@@ -354,17 +354,17 @@ impl Copying<'_> {
     ) -> Result<(), ReportError> {
         let place = self.local(&file.name);
         let unfinished = with_suffix(&place, PART);
-        let failed = |error| ReportError::writing(&error, &unfinished);
+        let to_error = |error| ReportError::writing(&error, &unfinished);
         // The directory belongs to one version of the report, so an incomplete file is the
         // beginning of this version.
         let is_resumed = file == &self.listing.report;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(!is_resumed);
-        let mut part = options.open(&unfinished).map_err(failed)?;
-        let mut done = part.seek(SeekFrom::End(0)).map_err(failed)?;
+        let mut part = options.open(&unfinished).map_err(to_error)?;
+        let mut done = part.seek(SeekFrom::End(0)).map_err(to_error)?;
         if done > file.bytes {
-            part.set_len(0).map_err(failed)?;
-            done = part.seek(SeekFrom::Start(0)).map_err(failed)?;
+            part.set_len(0).map_err(to_error)?;
+            done = part.seek(SeekFrom::Start(0)).map_err(to_error)?;
         }
         shell.run(&self.fetch(file, done)?)?;
         expect(shell, "data")?;
@@ -381,18 +381,15 @@ impl Copying<'_> {
                 ));
             }
             let piece = shell.bytes(file.bytes - done)?;
-            part.write_all(piece).map_err(failed)?;
+            part.write_all(piece).map_err(to_error)?;
             done += piece.len() as u64;
         }
         expect(shell, "")?;
-        let changed = || {
-            let problem =
-                "it was written to while it was copied; open it again when it is complete";
-            self.address.failed(problem.to_owned())
-        };
         if after(shell, "now\t")?.trim() != file.stamp {
             let _ = fs::remove_file(&unfinished);
-            return Err(changed());
+            let problem =
+                "it was written to while it was copied; open it again when it is complete";
+            return Err(self.address.failed(problem.to_owned()));
         }
         let theirs = after(shell, "sum\t")?;
         if theirs.split_whitespace().next() != Some(&self.checksum(&mut part, &unfinished)?) {
@@ -401,14 +398,14 @@ impl Copying<'_> {
             return Err(self.address.failed(problem));
         }
         if let Some(modified) = file.modified() {
-            part.set_modified(modified).map_err(failed)?;
+            part.set_modified(modified).map_err(to_error)?;
         }
-        part.sync_all().map_err(failed)?;
+        part.sync_all().map_err(to_error)?;
         #[expect(
             clippy::disallowed_methods,
             reason = "synced above, and a new copy is made if it fails"
         )]
-        fs::rename(&unfinished, &place).map_err(failed)
+        fs::rename(&unfinished, &place).map_err(to_error)
     }
 
     /// Shell commands that send a file from a given byte on, then its stamp and its checksum.
@@ -428,13 +425,13 @@ impl Copying<'_> {
 
     /// The checksum of `cksum` (POSIX): a CRC of the content and of its length, as text.
     fn checksum(&self, file: &mut File, path: &Path) -> Result<String, ReportError> {
-        let failed = |error| ReportError::reading(error, path);
-        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        let to_error = |error| ReportError::reading(error, path);
+        file.seek(SeekFrom::Start(0)).map_err(to_error)?;
         let mut sum = Checksum::new();
         let mut buffer = vec![0; 1 << 20];
         loop {
             self.check_cancelled()?;
-            let count = file.read(&mut buffer).map_err(failed)?;
+            let count = file.read(&mut buffer).map_err(to_error)?;
             if count == 0 {
                 return Ok(sum.finish().to_string());
             }

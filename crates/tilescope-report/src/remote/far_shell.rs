@@ -157,7 +157,8 @@ impl<'a> FarShell<'a> {
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
                 Err(RecvTimeoutError::Timeout) if start.elapsed() >= self.silence => {
-                    let (host, seconds) = (self.address.host(), self.silence.as_secs_f64());
+                    let host = self.address.host();
+                    let seconds = self.silence.as_secs_f64();
                     let problem = format!(
                         "{host} has sent nothing for {seconds} s and is given up; open the report \
                          again: the copy goes on where it stopped"
@@ -194,9 +195,10 @@ impl<'a> FarShell<'a> {
              stopped"
         );
         let complaint = complaint.trim();
-        self.address.failed(match complaint.is_empty() {
-            true => problem,
-            false => format!("{problem}; ssh says: {complaint}"),
+        self.address.failed(if complaint.is_empty() {
+            problem
+        } else {
+            format!("{problem}; ssh says: {complaint}")
         })
     }
 }

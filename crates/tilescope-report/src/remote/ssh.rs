@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_is_explained() {
+    fn every_exit_is_explained() {
         let program = Some("tilescope");
         let cases = [
             (program, Some(127), "bash: tilescope: not found", "there is no tilescope on pod16"),

@@ -691,7 +691,7 @@ mod tests {
     use rusqlite::Connection;
 
     #[test]
-    fn every_table_and_view_can_be_made() {
+    fn every_table_and_view_can_be_created() {
         let db = Connection::open_in_memory().unwrap();
         for table in TABLES {
             db.execute(&table.create(), []).unwrap();

@@ -132,10 +132,11 @@ impl SchemaView {
 pub(crate) fn views_without_rows() -> String {
     let how =
         "a run of this length has no rows of them; ask with: tilescope query REPORT 'SELECT ...'";
-    let view = |table| {
-        format!("DROP TABLE {table}; CREATE VIEW {table} AS SELECT * FROM \"{table}: {how}\";")
-    };
-    TABLES_WITHOUT_ROWS.map(view).concat()
+    TABLES_WITHOUT_ROWS
+        .map(|table| {
+            format!("DROP TABLE {table}; CREATE VIEW {table} AS SELECT * FROM \"{table}: {how}\";")
+        })
+        .concat()
 }
 
 /// A view in place of the samples of tiles, which are never stored as rows.

@@ -79,7 +79,7 @@ impl Slicing<'_> {
         let cycles = if matches!(mark.kind, MarkKind::Loader | MarkKind::Callback) {
             // Marks of the host are beside steps and have none of their own.
             let range = self.plan.range;
-            (range.overlaps(mark.cycles)).then(|| mark.cycles.intersection(range))
+            if range.overlaps(mark.cycles) { Some(mark.cycles.intersection(range)) } else { None }
         } else {
             let part = self.part_of(class, &mark)?;
             part.steps.filter(|_| !steps.is_empty()).map(|own| {
@@ -90,9 +90,9 @@ impl Slicing<'_> {
             })
         };
         let origin = self.plan.origin;
-        let at = |cycle: Cycles| cycle.saturating_sub(origin);
+        let move_cycle = |cycle: Cycles| cycle.saturating_sub(origin);
         Ok(cycles.map(|cycles| {
-            let cycles = CycleRange::new(at(cycles.start), at(cycles.end));
+            let cycles = CycleRange::new(move_cycle(cycles.start), move_cycle(cycles.end));
             TraceMark { steps, cycles, ..mark }
         }))
     }
@@ -130,7 +130,8 @@ impl Slicing<'_> {
         if positions.is_empty() {
             return Ok(None);
         }
-        let (first, last) = (lane.step(positions.start)?, lane.step(positions.end - 1)?);
+        let first = lane.step(positions.start)?;
+        let last = lane.step(positions.end - 1)?;
         Ok(first.zip(last).map(|(first, last)| CycleRange::new(first.range.start, last.range.end)))
     }
 }

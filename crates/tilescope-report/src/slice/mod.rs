@@ -126,19 +126,18 @@ impl Report {
             for (index, info) in class.lanes().iter().enumerate() {
                 let Some(lane) = class.lane(index) else { continue };
                 let chosen = selection.ipus.as_ref();
-                let positions = match chosen.is_none_or(|ipus| ipus.contains(&info.ipu.0)) {
-                    true => lane.touching(selection.window)?,
-                    false => 0..0,
+                let positions = if chosen.is_none_or(|ipus| ipus.contains(&info.ipu.0)) {
+                    lane.touching(selection.window)?
+                } else {
+                    0..0
                 };
                 plan.lanes.push((*info, positions.clone()));
                 let Some(last) = positions.end.checked_sub(1).filter(|_| !positions.is_empty())
                 else {
                     continue;
                 };
-                let (Some(first), Some(last)) = (lane.step(positions.start)?, lane.step(last)?)
-                else {
-                    continue;
-                };
+                let Some(first) = lane.step(positions.start)? else { continue };
+                let Some(last) = lane.step(last)? else { continue };
                 let ids = (first.step, last.step);
                 plan.ids = plan.ids.start.min(ids.0)..plan.ids.end.max(ids.1 + 1);
                 let range = CycleRange::new(first.range.start, last.range.end);
@@ -151,7 +150,8 @@ impl Report {
             }
         }
         if plan.sliced.is_empty() {
-            let (CycleRange { start, end }, run) = (selection.window, trace.range());
+            let CycleRange { start, end } = selection.window;
+            let run = trace.range();
             let of_run = format!("the run is {}..{}", run.start.0, run.end.0);
             let problem = format!("no step shares a cycle with {}..{}: {of_run}", start.0, end.0);
             return Err(nothing(problem));
@@ -229,8 +229,9 @@ impl Slicing<'_> {
                 if parts.is_empty() {
                     continue;
                 }
-                let empty = || ExecutionStep::new(program, Vec::new());
-                let step = steps.entry(details.id).or_insert_with(empty);
+                let step = steps
+                    .entry(details.id)
+                    .or_insert_with(|| ExecutionStep::new(program, Vec::new()));
                 match class {
                     ReplicaClassId(0) => step.ipus = parts,
                     _ => step.other_replicas.extend(parts.into_iter().map(|part| (class, part))),
@@ -257,9 +258,6 @@ impl Slicing<'_> {
     }
 
     fn go_on(&self) -> Result<(), ReportError> {
-        match self.cancel.load(Ordering::Relaxed) {
-            true => Err(ReportError::Cancelled),
-            false => Ok(()),
-        }
+        if self.cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
     }
 }

@@ -108,14 +108,18 @@ impl StepTotals {
     pub fn tile_balance(&self, activities: &[StepActivity]) -> Option<f64> {
         let cycles: Cycles = activities.iter().map(|&activity| self.cycles[activity]).sum();
         let balance: f64 = activities.iter().map(|&activity| self.balance[activity] as f64).sum();
-        (!cycles.is_zero()).then(|| balance / (cycles.as_f64() * FixedPointBalance::ONE))
+        if cycles.is_zero() {
+            None
+        } else {
+            Some(balance / (cycles.as_f64() * FixedPointBalance::ONE))
+        }
     }
 
     /// The activity with the most cycles; the first in [`StepActivity::ALL`] among equals.
     pub fn dominant(&self) -> Option<StepActivity> {
         let (activity, cycles) =
             self.cycles.iter().reduce(|best, next| if next.1 > best.1 { next } else { best })?;
-        (!cycles.is_zero()).then_some(activity)
+        if cycles.is_zero() { None } else { Some(activity) }
     }
 
     /// The sums of a single step.
@@ -127,7 +131,8 @@ impl StepTotals {
 
     /// Adds a later step.
     pub(super) fn add_step(&mut self, record: &StepRecord) {
-        let (activity, cycles) = (record.class.activity(), record.range.length());
+        let activity = record.class.activity();
+        let cycles = record.range.length();
         let at = activity as usize;
         fn add<T: Quantity>(sum: &mut T, value: T) {
             *sum = sum.saturating_add(value);
@@ -150,8 +155,8 @@ impl StepTotals {
         self.balance.add(&later.balance);
         self.bytes_in.add(&later.bytes_in);
         self.bytes_out.add(&later.bytes_out);
-        let cycles = |longest: Option<LongestStep>| longest.map(|l| l.cycles);
-        if cycles(later.longest) > cycles(self.longest) {
+        let get_cycles = |longest: Option<LongestStep>| longest.map(|l| l.cycles);
+        if get_cycles(later.longest) > get_cycles(self.longest) {
             self.longest = later.longest;
         }
     }

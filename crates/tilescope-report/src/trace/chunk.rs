@@ -75,14 +75,17 @@ impl StepDeltaBase {
     /// The step that these facts describe; `None` if no step can have them.
     fn record(self, facts: &StepFields) -> Option<StepRecord> {
         let [program, class, steps, gap, cycles, balance, bytes_in, bytes_out, ..] = *facts;
-        let (bytes_in, bytes_out) = (Bytes(bytes_in), Bytes(bytes_out));
+        let bytes_in = Bytes(bytes_in);
+        let bytes_out = Bytes(bytes_out);
         // All sums are checked: the facts may come from a hostile file.
         let program = u32::try_from(program).ok()?;
         let start = self.end.checked_add(Cycles(gap))?;
         let end = start.checked_add(Cycles(cycles))?;
         let step = self.step.checked_add(steps)?;
         let sane = end <= MAX_CYCLES && step < StepId(MAX_STEPS);
-        (sane && bytes_in <= MAX_STEP_BYTES && bytes_out <= MAX_STEP_BYTES).then_some(())?;
+        if !sane || bytes_in > MAX_STEP_BYTES || bytes_out > MAX_STEP_BYTES {
+            return None;
+        }
         Some(StepRecord {
             step,
             range: CycleRange::new(start, end),
@@ -148,7 +151,9 @@ impl<'a> ChunkColumnReader<'a> {
     fn new(raw: &'a [u8], count: usize) -> Option<(Self, StepDeltaBase)> {
         let mut cursor = VarintReader::new(raw);
         // The caller knows the number of steps from the lane; a blob that disagrees is refused.
-        (cursor.take()? == count as u64).then_some(())?;
+        if cursor.take()? != count as u64 {
+            return None;
+        }
         let position = StepDeltaBase { step: StepId(cursor.take()?), end: Cycles(cursor.take()?) };
         let mut lengths = [0; 8];
         for length in &mut lengths {
@@ -160,7 +165,7 @@ impl<'a> ChunkColumnReader<'a> {
             *column = VarintReader::new(cursor.bytes(length)?);
         }
         // Leftover bytes would mean that lengths and columns disagree.
-        cursor.is_done().then_some((Self { unexpected, differences }, position))
+        if cursor.is_done() { Some((Self { unexpected, differences }, position)) } else { None }
     }
 
     /// Adds the differences of one step to the expected facts.
@@ -270,7 +275,7 @@ pub(super) fn decode(
         records.push(record);
         current = index;
     }
-    reading.is_done().then_some(records)
+    if reading.is_done() { Some(records) } else { None }
 }
 
 /// The details in the blob beside a chunk of `records`, if it is sound.
@@ -297,7 +302,9 @@ pub(super) fn decode_details(
         let [.., from_spread, to_spread, active_tiles, balance_bits] = facts;
         let balance_bits = u32::try_from(balance_bits).ok()?;
         // Views sort and sum these shares; a NaN from the file would spread.
-        f32::from_bits(balance_bits).is_finite().then_some(())?;
+        if !f32::from_bits(balance_bits).is_finite() {
+            return None;
+        }
         let active_tiles = u32::try_from(active_tiles).ok()?;
         details.push(StepRecordDetails {
             from_spread: Cycles(from_spread),
@@ -306,7 +313,7 @@ pub(super) fn decode_details(
             balance_bits,
         });
     }
-    reading.is_done().then_some(details)
+    if reading.is_done() { Some(details) } else { None }
 }
 
 #[cfg(test)]
@@ -354,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_costs_next_to_nothing() {
+    fn a_loop_takes_hardly_any_bytes() {
         let records: Vec<_> = (0..4096).map(|i| record(i, i * 10, 10, (i % 3) as u32)).collect();
         let (main, beside) = ChunkEncoder::new().encode(&records, &[], &mut 100);
         let packed = pack(&main).len();
@@ -365,7 +372,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
-        fn steps_come_back(
+        fn steps_round_trip(
             steps in prop::collection::vec((0u64..3, 0u64..5, 0u64..9, 0u32..10), 1..200),
             chunk in 1usize..60,
             room in 0usize..12,

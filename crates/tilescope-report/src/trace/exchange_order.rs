@@ -122,7 +122,9 @@ pub(super) fn decode(blob: &[u8]) -> Option<Vec<ExchangeFollowing>> {
 pub(super) fn decode_raw(raw: &[u8]) -> Option<Vec<ExchangeFollowing>> {
     let mut cursor = VarintReader::new(raw);
     let count = usize::try_from(cursor.take()?).ok()?;
-    (count <= cursor.left()).then_some(())?;
+    if count > cursor.left() {
+        return None;
+    }
     let mut all = Vec::with_capacity(count);
     for _ in 0..count {
         let before = match cursor.take()?.checked_sub(1) {
@@ -137,5 +139,5 @@ pub(super) fn decode_raw(raw: &[u8]) -> Option<Vec<ExchangeFollowing>> {
         let executions = cursor.take().filter(|executions| *executions <= MAX_STEPS)?;
         all.push(ExchangeFollowing { exchange, kind, before, executions });
     }
-    cursor.is_done().then_some(all)
+    if cursor.is_done() { Some(all) } else { None }
 }

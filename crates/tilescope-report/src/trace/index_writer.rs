@@ -102,10 +102,14 @@ impl TraceIndexWriter {
         for (number, (builder, _)) in lanes {
             let lane = builder.finish(&mut budget, &mut blobs);
             blobs.drain(..).try_for_each(|blob| blob.insert(rows))?;
-            let (key, class) = (number.number(), number.class());
-            let (ipu, sub_lane) = (number.ipu(), number.sub_lane());
-            let (steps, expected) = (lane.steps as i64, lane.expectations);
-            let (start, end) = (lane.range.start.0 as i64, lane.range.end.0 as i64);
+            let key = number.number();
+            let class = number.class();
+            let ipu = number.ipu();
+            let sub_lane = number.sub_lane();
+            let steps = lane.steps as i64;
+            let expected = lane.expectations;
+            let start = lane.range.start.0 as i64;
+            let end = lane.range.end.0 as i64;
             if class == ReplicaClassId(0) {
                 let row = params![key, ipu, sub_lane, steps, start, end, expected];
                 rows.insert("trace_lanes", row)?;
@@ -126,7 +130,8 @@ pub(super) fn insert_beside(
     for (id, sum) in (0i64..).zip(beside) {
         let BesideCompute { lane, class, hidden, .. } = sum;
         let program = sum.program.map(|program| program.0);
-        let (kind, stream) = (class.kind().name(), class.stream().name());
+        let kind = class.kind().name();
+        let stream = class.stream().name();
         let hidden = hidden.map(|cycles| cycles.0 as i64);
         rows.insert("trace_beside", params![id, lane, program, kind, stream, hidden])?;
     }

@@ -128,19 +128,20 @@ impl<'a> TraceLane<'a> {
     ) -> Result<ProgramTotals, ReportError> {
         let levels =
             if self.store.has_totals() { segment_level_count(self.info().steps) } else { 0 };
-        let (all, end) = (self.info().steps, positions.end);
+        let all = self.info().steps;
+        let end = positions.end;
         let mut sum = ProgramTotals::default();
         let mut position = positions.start;
         while position < end {
-            let behind = |level: u32| (position + steps_per_segment(level)).min(all);
+            let find_end = |level: u32| (position + steps_per_segment(level)).min(all);
             let fits = |level: &u32| {
-                position.is_multiple_of(steps_per_segment(*level)) && behind(*level) <= end
+                position.is_multiple_of(steps_per_segment(*level)) && find_end(*level) <= end
             };
             match (0..levels).rev().find(fits) {
                 Some(level) => {
                     let at = position / steps_per_segment(level);
                     sum.add(self.store.segment(self.info, level, at)?.as_ref());
-                    position = behind(level);
+                    position = find_end(level);
                 }
                 None => {
                     let stop = (position + 1).next_multiple_of(SEGMENT_STEPS).min(end);
@@ -295,10 +296,10 @@ impl<'a> TraceLane<'a> {
     /// # Errors
     /// A part of the file cannot be read.
     pub fn longest_in(&self, mut window: CycleRange) -> Result<Option<LaneStep>, ReportError> {
-        let length = |window| -> Result<Option<Cycles>, ReportError> {
+        let measure_longest = |window| -> Result<Option<Cycles>, ReportError> {
             Ok(self.totals(window)?.longest.map(|longest| longest.cycles))
         };
-        let longest = length(window)?.filter(|cycles| !cycles.is_zero());
+        let longest = measure_longest(window)?.filter(|cycles| !cycles.is_zero());
         let Some(longest) = longest else { return Ok(None) };
         loop {
             let middle = window.start + window.length() / 2;
@@ -307,9 +308,9 @@ impl<'a> TraceLane<'a> {
             if window.length() <= Cycles(1) {
                 return self.step_at(window.start);
             }
-            window = if length(left)? == Some(longest) {
+            window = if measure_longest(left)? == Some(longest) {
                 left
-            } else if length(right)? == Some(longest) {
+            } else if measure_longest(right)? == Some(longest) {
                 right
             } else {
                 // The middle is inside it.
@@ -373,7 +374,8 @@ impl<'a> TraceLane<'a> {
         let end = positions.end.min(self.info().steps);
         let mut position = positions.start;
         while position < end {
-            let (number, stop) = (position / CHUNK_STEPS as u64, end_of_chunk(position).min(end));
+            let number = position / CHUNK_STEPS as u64;
+            let stop = end_of_chunk(position).min(end);
             let items = Arc::new(self.store.read_chunk(self.info, number)?);
             visit(&Piece { first: number * CHUNK_STEPS as u64, items }, position..stop)?;
             position = stop;
@@ -393,17 +395,17 @@ impl<'a> TraceLane<'a> {
     /// # Errors
     /// A part of the file cannot be read.
     pub fn positions_of(&self, ids: &Range<StepId>) -> Result<Range<u64>, ReportError> {
-        let before = |id: StepId| {
+        let count_before = |id: StepId| {
             self.partition_point(|node| node.first_step < id, |record| record.step < id)
         };
         if self.info().steps == 0 {
             return Ok(0..0);
         }
         // No search if the ids begin before the lane or end after all ids.
-        let first = if ids.start == StepId(0) { 0 } else { before(ids.start)? };
+        let first = if ids.start == StepId(0) { 0 } else { count_before(ids.start)? };
         let end = match ids.end {
             StepId(id) if id >= MAX_STEPS => self.info().steps,
-            id => before(id)?,
+            id => count_before(id)?,
         };
         Ok(first..end.max(first))
     }
@@ -493,14 +495,11 @@ impl<'a> TraceLane<'a> {
             return Ok(0..0);
         }
         // No search if a window extends beyond the lane.
-        let first = match window.start <= lane.start {
-            true => 0,
-            false => self.first_behind(window.start)?,
-        };
-        let end = match window.end >= lane.end {
-            true => self.info().steps,
-            false => self
-                .partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?,
+        let first = if window.start <= lane.start { 0 } else { self.first_behind(window.start)? };
+        let end = if window.end >= lane.end {
+            self.info().steps
+        } else {
+            self.partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?
         };
         Ok(first..end.max(first))
     }
@@ -597,8 +596,8 @@ impl<'a> TraceLane<'a> {
         piece: &'p Piece<T>,
         positions: Range<u64>,
     ) -> Result<&'p [T], ReportError> {
-        let place = |position| place_in_piece(position, piece.first);
-        let part = piece.items.get(place(positions.start)..place(positions.end));
+        let find_place = |position| place_in_piece(position, piece.first);
+        let part = piece.items.get(find_place(positions.start)..place(positions.end));
         part.ok_or_else(|| self.store.contradiction(self.info))
     }
 
@@ -624,10 +623,10 @@ impl<'a> TraceLane<'a> {
         let mut position = positions.start;
         while position < positions.end {
             // The last node of a level ends with the lane.
-            let behind = |level: u32| (position + pyramid::steps_per_node(level)).min(all);
+            let find_end = |level: u32| (position + pyramid::steps_per_node(level)).min(all);
             let fits = |level: &u32| {
                 position.is_multiple_of(pyramid::steps_per_node(*level))
-                    && behind(*level) <= positions.end
+                    && find_end(*level) <= positions.end
             };
             match (1..=self.levels()).rev().find(fits) {
                 Some(level) => {
@@ -635,7 +634,7 @@ impl<'a> TraceLane<'a> {
                     let block = self.block_of(level, at)?;
                     let nodes = self.part(&block, at..at + 1)?;
                     nodes.iter().for_each(|node| totals.add(&node.totals));
-                    position = behind(level);
+                    position = find_end(level);
                 }
                 None => {
                     let stop = (position + 1).next_multiple_of(LEAF_STEPS).min(positions.end);

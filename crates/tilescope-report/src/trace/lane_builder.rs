@@ -98,7 +98,8 @@ impl LaneBuilder {
         if !self.records.is_empty() {
             self.store_chunk(room, blobs);
         }
-        let (steps, range) = (self.sums.steps(), self.sums.range());
+        let steps = self.sums.steps();
+        let range = self.sums.range();
         std::mem::take(&mut self.sums).finish(&mut self.pieces);
         self.store_pieces(blobs);
         FinishedLane { steps, range, expectations: self.encoder.expectations().encode() }

@@ -27,7 +27,7 @@ impl LaneNumber {
 
     /// The lane with a number in a file; `None` if no lane has it.
     pub(crate) fn from_number(number: u32) -> Option<Self> {
-        (number / LANES_OF_CLASS < MAX_REPLICAS).then_some(Self(number))
+        if number / LANES_OF_CLASS < MAX_REPLICAS { Some(Self(number)) } else { None }
     }
 
     /// The IPU and the replicas of the lane.
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_says_which_lane_it_is_of() {
+    fn a_number_identifies_its_lane() {
         for class in [0, 1, MAX_REPLICAS - 1] {
             for ipu in [0, 7, MAX_IPUS - 1] {
                 for sub_lane in [0, 1, MAX_SUB_LANES - 1] {

@@ -39,7 +39,7 @@ impl PyramidLevelBuilder {
             None => self.filling = Some(PyramidNode::from_record(record)),
         }
         self.children += 1;
-        (self.children == LEAF_STEPS).then(|| self.complete()).flatten()
+        if self.children == LEAF_STEPS { self.complete() } else { None }
     }
 
     /// Adds a child. Returns the node that it completes, if any.
@@ -49,7 +49,7 @@ impl PyramidLevelBuilder {
             None => self.filling = Some(*child),
         }
         self.children += 1;
-        (self.children == FAN_OUT).then(|| self.complete()).flatten()
+        if self.children == FAN_OUT { self.complete() } else { None }
     }
 
     fn complete(&mut self) -> Option<PyramidNode> {
@@ -177,7 +177,8 @@ impl LaneSums {
         }
         let levels = self.segments.get_mut(level..).and_then(<[_]>::first_chunk_mut);
         let Some([own, above]) = levels else { return };
-        let (totals, at) = (std::mem::take(&mut own.filling), own.completed);
+        let totals = std::mem::take(&mut own.filling);
+        let at = own.completed;
         (own.completed, own.children) = (at + 1, 0);
         above.filling.add(&totals);
         above.children += 1;
@@ -189,7 +190,8 @@ impl LaneSums {
         let pending = self.levels.get_mut(level).filter(|pending| !pending.finished.is_empty());
         if let Some(pending) = pending {
             let nodes = std::mem::take(&mut pending.finished);
-            let (level, block) = (level as u32 + 1, pending.completed_blocks);
+            let level = level as u32 + 1;
+            let block = pending.completed_blocks;
             pieces.push(LaneSumPiece::Nodes { level, block, nodes });
             pending.completed_blocks += 1;
         }

@@ -56,12 +56,12 @@ impl LogHistogram {
 
     /// The shortest length; `None` if there are none.
     pub fn shortest(&self) -> Option<u64> {
-        (!self.buckets.is_empty()).then_some(self.min)
+        if self.buckets.is_empty() { None } else { Some(self.min) }
     }
 
     /// The longest length; `None` if there are none.
     pub fn longest(&self) -> Option<u64> {
-        (!self.buckets.is_empty()).then_some(self.max)
+        if self.buckets.is_empty() { None } else { Some(self.max) }
     }
 
     /// Lengths of each bucket that is not empty, and their number, from short to long.
@@ -80,7 +80,7 @@ impl LogHistogram {
         let mut before = 0u128;
         self.iter().find_map(|(lengths, count)| {
             before += u128::from(count);
-            (before >= rank).then_some(*lengths.end())
+            if before >= rank { Some(*lengths.end()) } else { None }
         })
     }
 
@@ -122,22 +122,27 @@ impl LogHistogram {
         let min = cursor.take()?;
         let max = min.checked_add(cursor.take()?)?;
         let most = u64::from(bucket(MAX_CYCLES.0)) + 1;
-        (count > 0 && count <= most && max <= MAX_CYCLES.0).then_some(())?;
+        if count == 0 || count > most || max > MAX_CYCLES.0 {
+            return None;
+        }
         let mut read = Self { buckets: Vec::new(), min, max };
-        let (mut at, mut counted) = (0u64, 0u64);
+        let mut at = 0u64;
+        let mut counted = 0u64;
         for _ in 0..count {
             at = at.checked_add(cursor.take()?)?;
             let next = u16::try_from(at).ok().filter(|_| at < most)?;
             let ascends = read.buckets.last().is_none_or(|(last, _)| *last < next);
             let lengths = cursor.take()?;
             counted = counted.checked_add(lengths)?;
-            (ascends && lengths > 0).then_some(())?;
+            if !ascends || lengths == 0 {
+                return None;
+            }
             read.buckets.push((next, lengths));
         }
         let ends = read.buckets.first().zip(read.buckets.last());
         let fits =
             ends.is_some_and(|(first, last)| first.0 == bucket(min) && last.0 == bucket(max));
-        (fits && counted == steps).then_some(read)
+        if fits && counted == steps { Some(read) } else { None }
     }
 
     /// Bytes on the heap.
@@ -209,7 +214,7 @@ mod tests {
         }
 
         #[test]
-        fn parts_add_up_and_come_back(
+        fn parts_add_up_and_round_trip(
             first in prop::collection::vec(0u64..1 << 40, 0..50),
             second in prop::collection::vec(0u64..1 << 20, 1..50),
         ) {

@@ -113,14 +113,14 @@ impl Trace {
     /// The same run on every class of replicas, the first class first.
     pub fn classes(&self) -> impl Iterator<Item = Trace> {
         let store = &self.store;
-        let class = |class| Self { store: store.clone(), class: ReplicaClassId::from_index(class) };
-        (0..store.classes()).map(class)
+        (0..store.classes())
+            .map(|class| Self { store: store.clone(), class: ReplicaClassId::from_index(class) })
     }
 
     /// The same run on replicas of another class, if their lanes are in the report.
     pub fn of_class(&self, class: ReplicaClassId) -> Option<Trace> {
         let known = class.index() < self.store.classes();
-        known.then(|| Self { store: self.store.clone(), class })
+        if known { Some(Self { store: self.store.clone(), class }) } else { None }
     }
 
     /// All lanes of these replicas, by IPU and then sub-lane.

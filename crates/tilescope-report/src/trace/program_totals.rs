@@ -36,8 +36,10 @@ pub(super) fn steps_per_segment(level: u32) -> u64 {
 
 /// Levels of a lane of `steps` steps: the top one has at most 16 segments.
 pub(super) fn segment_level_count(steps: u64) -> u32 {
-    let few = |level: &u32| steps.div_ceil(steps_per_segment(*level)) <= FAN_OUT;
-    (0..MAX_SEGMENT_LEVELS).find(few).unwrap_or(MAX_SEGMENT_LEVELS) + 1
+    (0..MAX_SEGMENT_LEVELS)
+        .find(|level| steps.div_ceil(steps_per_segment(*level)) <= FAN_OUT)
+        .unwrap_or(MAX_SEGMENT_LEVELS)
+        + 1
 }
 
 /// Totals of the steps of one program, of one kind, on a lane.
@@ -161,11 +163,13 @@ impl ProgramStepSums {
         cursor.skip(4 * count)?;
         for sums in &mut all {
             let place = cursor.take()?;
-            is_sane(sums.steps, sums.cycles.0, (first, place), steps).then_some(())?;
+            if !is_sane(sums.steps, sums.cycles.0, (first, place), steps) {
+                return None;
+            }
             sums.first_position = first + place;
         }
         let counted = all.iter().try_fold(0u64, |sum, sums| sum.checked_add(sums.steps));
-        (counted == Some(steps)).then_some(all)
+        if counted == Some(steps) { Some(all) } else { None }
     }
 }
 
@@ -293,21 +297,21 @@ impl ProgramTotals {
         self.sort();
         let mut raw = Vec::with_capacity(self.entries.len() * 16 + 16);
         write_varint(&mut raw, self.entries.len() as u64);
-        let mut column = |value: &dyn Fn(&ProgramStepTotals) -> u64| {
+        let mut write_column = |value: &dyn Fn(&ProgramStepTotals) -> u64| {
             self.entries.iter().for_each(|totals| write_varint(&mut raw, value(totals)));
         };
-        column(&|totals| program_code(totals.program));
-        column(&|totals| totals.class.code());
-        column(&|totals| totals.steps);
-        column(&|totals| totals.cycles.0);
-        column(&|totals| totals.bytes_in.0);
-        column(&|totals| totals.bytes_out.0);
-        column(&|totals| totals.bytes_moved.0);
-        column(&|totals| totals.least_bytes_moved.0);
-        column(&|totals| (totals.most_bytes_moved - totals.least_bytes_moved).0);
-        column(&|totals| (totals.squared_cycles >> 64) as u64);
-        column(&|totals| low_half(totals.squared_cycles));
-        column(&|totals| totals.first_position - first);
+        write_column(&|totals| program_code(totals.program));
+        write_column(&|totals| totals.class.code());
+        write_column(&|totals| totals.steps);
+        write_column(&|totals| totals.cycles.0);
+        write_column(&|totals| totals.bytes_in.0);
+        write_column(&|totals| totals.bytes_out.0);
+        write_column(&|totals| totals.bytes_moved.0);
+        write_column(&|totals| totals.least_bytes_moved.0);
+        write_column(&|totals| (totals.most_bytes_moved - totals.least_bytes_moved).0);
+        write_column(&|totals| (totals.squared_cycles >> 64) as u64);
+        write_column(&|totals| low_half(totals.squared_cycles));
+        write_column(&|totals| totals.first_position - first);
         for totals in &self.entries {
             totals.lengths.write(&mut raw);
         }
@@ -339,10 +343,12 @@ impl ProgramTotals {
             counted = counted.checked_add(totals.steps)?;
             let place = decoded.entries.len();
             // A repeated program would be counted once.
-            decoded.index.insert(totals.key(), place).is_none().then_some(())?;
+            if decoded.index.insert(totals.key(), place).is_some() {
+                return None;
+            }
             decoded.entries.push(totals);
         }
-        (cursor.is_done() && counted == steps).then_some(decoded)
+        if cursor.is_done() && counted == steps { Some(decoded) } else { None }
     }
 
     /// Size in memory in bytes.
@@ -395,14 +401,16 @@ impl StepCounter {
     /// Counts the step at a position.
     #[expect(clippy::indexing_slicing, reason = "programs and followers are never taken away")]
     pub(super) fn add_step(&mut self, position: u64, record: &StepRecord) {
-        let (key, each) = ((record.program, record.class), StepAmounts::of(record));
+        let key = (record.program, record.class);
+        let each = StepAmounts::of(record);
         let follower = self.repeated.get(self.last).map(|last| last.follower);
         let at = match follower.filter(|at| self.repeated[*at].key == key) {
             Some(at) => at,
             None => {
                 let at = self.totals.known_or_new(key, position);
                 if at == self.repeated.len() {
-                    let (times, first_position) = (0, position);
+                    let times = 0;
+                    let first_position = position;
                     let new = RepeatedStep { key, each, times, first_position, follower: at };
                     self.repeated.push(new);
                 }
@@ -457,7 +465,7 @@ fn entry_count(cursor: &mut VarintReader<'_>) -> Option<usize> {
     let count = usize::try_from(cursor.take()?).ok()?;
     // Every entry takes several bytes, so a count that is too large is refused before any
     // allocation.
-    (count <= MAX_ENTRIES && count <= cursor.left()).then_some(count)
+    if count <= MAX_ENTRIES && count <= cursor.left() { Some(count) } else { None }
 }
 
 /// The program of an entry as a number: 0 for none.
@@ -487,7 +495,9 @@ fn entry(
     let &[.., least_moved, more_moved, high, low, place] = values;
     let program = program_from_code(program)?;
     let class = StepClass::from_code(class)?;
-    is_sane(count, cycles, (first, place), steps).then_some(())?;
+    if !is_sane(count, cycles, (first, place), steps) {
+        return None;
+    }
     Some(ProgramStepTotals {
         steps: count,
         cycles: Cycles(cycles),

@@ -91,7 +91,8 @@ pub(super) fn encode(nodes: &[PyramidNode]) -> Vec<u8> {
 
 fn columns(nodes: &[PyramidNode]) -> [Vec<u64>; COLUMNS] {
     let mut columns: [Vec<u64>; COLUMNS] = std::array::from_fn(|_| Vec::with_capacity(nodes.len()));
-    let (mut cycle, mut step) = (Cycles::ZERO, StepId(0));
+    let mut cycle = Cycles::ZERO;
+    let mut step = StepId(0);
     for node in nodes {
         let mut row = [0; COLUMNS];
         let longest = node.totals.longest;
@@ -119,18 +120,25 @@ pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
 /// The same for a blob that is not packed.
 pub(super) fn decode_raw(raw: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
     let mut cursor = VarintReader::new(raw);
-    (count <= BLOCK_NODES && cursor.take()? == count as u64).then_some(())?;
+    if count > BLOCK_NODES || cursor.take()? != count as u64 {
+        return None;
+    }
     let used = cursor.take()?;
     // An unknown column would shift all later ones.
-    (used >> COLUMNS == 0).then_some(())?;
+    if used >> COLUMNS != 0 {
+        return None;
+    }
     let mut rows = vec![[0; COLUMNS]; count];
     for column in (0..COLUMNS).filter(|column| used & (1 << column) != 0) {
         for row in &mut rows {
             *row.get_mut(column)? = cursor.take()?;
         }
     }
-    cursor.is_done().then_some(())?;
-    let (mut cycle, mut step) = (Cycles::ZERO, StepId(0));
+    if !cursor.is_done() {
+        return None;
+    }
+    let mut cycle = Cycles::ZERO;
+    let mut step = StepId(0);
     rows.iter()
         .map(|row| {
             let node = node(row, cycle, step)?;
@@ -144,14 +152,17 @@ fn node(row: &[u64; COLUMNS], cycle: Cycles, step: StepId) -> Option<PyramidNode
     let start = cycle.checked_add(Cycles(row[0]))?;
     let end = start.checked_add(Cycles(row[1]))?;
     let first_step = step.checked_add(row[2])?;
-    (end <= MAX_CYCLES && first_step < StepId(MAX_STEPS) && row[3] <= MAX_STEPS).then_some(())?;
+    if end > MAX_CYCLES || first_step >= StepId(MAX_STEPS) || row[3] > MAX_STEPS {
+        return None;
+    }
     let longest = match row[4].checked_sub(1) {
         None => None,
         Some(class) => {
             let class = StepClass::from_code(class)?;
             let program = row[5].checked_sub(1).map(u32::try_from).transpose().ok()?;
             let program = program.map(ProgramId);
-            let (kind, activity) = (class.kind(), class.activity());
+            let kind = class.kind();
+            let activity = class.activity();
             Some(LongestStep { program, kind, activity, cycles: Cycles(row[6]) })
         }
     };
@@ -167,7 +178,9 @@ fn node(row: &[u64; COLUMNS], cycle: Cycles, step: StepId) -> Option<PyramidNode
         longest,
     };
     // Steps of a lane do not overlap, so no node is busy for longer than its length.
-    (totals.cycles.total() <= end - start && totals.is_balanced()).then_some(())?;
+    if totals.cycles.total() > end - start || !totals.is_balanced() {
+        return None;
+    }
     Some(PyramidNode { range: CycleRange::new(start, end), first_step, totals })
 }
 

@@ -118,8 +118,11 @@ impl StepPredictor {
         let count = usize::try_from(cursor.take()?).ok()?;
         // Every entry takes at least a byte, so a count that is too large is refused before any
         // allocation.
-        (count <= MAX_EXPECTATIONS && count <= raw.len()).then_some(())?;
-        let (entries, by_program) = (Vec::with_capacity(count), HashMap::with_capacity(count));
+        if count > MAX_EXPECTATIONS || count > raw.len() {
+            return None;
+        }
+        let entries = Vec::with_capacity(count);
+        let by_program = HashMap::with_capacity(count);
         let mut expected = Self { entries, by_program };
         for index in (0u32..).take(count) {
             let mut facts = [0; STEP_FIELD_COUNT];
@@ -129,10 +132,12 @@ impl StepPredictor {
             let next = cursor.take()?.checked_sub(1);
             let next = next.map(u32::try_from).transpose().ok()?;
             // An invalid follower would be looked up in every chunk.
-            next.is_none_or(|next| (next as usize) < count).then_some(())?;
+            if next.is_some_and(|next| (next as usize) >= count) {
+                return None;
+            }
             expected.by_program.insert(facts[PROGRAM_FIELD], index);
             expected.entries.push(StepPrediction { facts, next });
         }
-        cursor.is_done().then_some(expected)
+        if cursor.is_done() { Some(expected) } else { None }
     }
 }

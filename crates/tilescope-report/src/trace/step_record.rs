@@ -22,7 +22,7 @@ impl StepClass {
 
     pub(crate) fn from_code(code: u64) -> Option<Self> {
         let code = u8::try_from(code).ok()?;
-        (usize::from(code) < 2 * ProgramKind::ALL.len()).then_some(Self(code))
+        if usize::from(code) < 2 * ProgramKind::ALL.len() { Some(Self(code)) } else { None }
     }
 
     pub(crate) fn code(self) -> u64 {

@@ -144,8 +144,8 @@ impl TraceStore {
         }
         let classes: Vec<Range<usize>> = (0..)
             .map(|class| {
-                let of = |class| lanes.partition_point(|lane| lane.class.0 < class);
-                of(class)..of(class + 1)
+                let find_start = |class| lanes.partition_point(|lane| lane.class.0 < class);
+                find_start(class)..of(class + 1)
             })
             .take_while(|of| !of.is_empty())
             .collect();
@@ -283,10 +283,14 @@ impl TraceStore {
         self.decoded(&NODES, lane.number().block_key(level, block), |blob| {
             let nodes = pyramid::decode(blob, count)?;
             // All nodes but the last one are full.
-            let full = |(at, node): (u64, &PyramidNode)| {
-                node.totals.steps == size.min(lane.steps - at * size)
-            };
-            (first..).zip(&nodes).all(full).then_some(nodes)
+            if (first..)
+                .zip(&nodes)
+                .all(|(at, node)| node.totals.steps == size.min(lane.steps - at * size))
+            {
+                Some(nodes)
+            } else {
+                None
+            }
         })
     }
 
@@ -649,22 +653,22 @@ fn has_details_of_first_class(db: &ReportDatabase) -> Result<bool, ReportError> 
 
 fn lane_info(cells: &RowCells, is_first: bool) -> Option<LaneInfo> {
     let lane = cells.small(0)?;
-    let class = match is_first {
-        true => ReplicaClassId(0),
+    let class = if is_first {
+        ReplicaClassId(0)
+    } else {
         // The first class is in the other table.
-        false => ReplicaClassId(cells.small_up_to(6, MAX_REPLICAS - 1).filter(|class| *class > 0)?),
+        ReplicaClassId(cells.small_up_to(6, MAX_REPLICAS - 1).filter(|class| *class > 0)?)
     };
     let ipu = IpuId(cells.small_up_to(1, MAX_IPUS - 1)?);
     let sub_lane = u8::try_from(cells.small_up_to(2, u32::from(MAX_SUB_LANES) - 1)?).ok()?;
     let steps = cells.count(3, MAX_STEPS)?;
-    let (first, end) = (cells.count(4, MAX_CYCLES)?, cells.count(5, MAX_CYCLES)?);
+    let first = cells.count(4, MAX_CYCLES)?;
+    let end = cells.count(5, MAX_CYCLES)?;
     // Pieces are found by this number; a wrong one would show steps of another lane.
     let number = LaneNumber::new(class, ipu, sub_lane).number();
-    (lane == number && steps > 0 && first <= end).then_some(LaneInfo {
-        class,
-        ipu,
-        sub_lane,
-        steps,
-        range: CycleRange::new(first, end),
-    })
+    if lane == number && steps > 0 && first <= end {
+        Some(LaneInfo { class, ipu, sub_lane, steps, range: CycleRange::new(first, end) })
+    } else {
+        None
+    }
 }

@@ -87,22 +87,36 @@ impl Trace {
     /// Describes tables of the index with too few or too many pieces for the lanes.
     pub(crate) fn verify_pieces(&self) -> Result<Vec<String>, ReportError> {
         let lanes = self.store.lanes.iter();
-        let chunks_of = |lane: &LaneInfo| lane.steps.div_ceil(CHUNK_STEPS as u64);
+        let count_chunks = |lane: &LaneInfo| lane.steps.div_ceil(CHUNK_STEPS as u64);
         let has_details = |lane: &&LaneInfo| self.store.has_details(**lane);
-        let blocks = |lane: &LaneInfo| -> u64 {
-            let blocks =
-                |level| pyramid::node_count(lane.steps, level).div_ceil(BLOCK_NODES as u64);
-            (1..=pyramid::level_count(lane.steps)).map(blocks).sum()
-        };
-        let segments = |lane: &LaneInfo| -> u64 {
-            let levels = 0..segment_level_count(lane.steps);
-            levels.map(|level| lane.steps.div_ceil(steps_per_segment(level))).sum()
-        };
         let needed: [(&'static str, u64); 4] = [
-            ("trace_chunks", lanes.clone().map(chunks_of).sum()),
-            ("trace_details", lanes.clone().filter(has_details).map(chunks_of).sum()),
-            ("trace_nodes", lanes.clone().map(blocks).sum()),
-            ("trace_totals", if self.store.has_totals() { lanes.map(segments).sum() } else { 0 }),
+            ("trace_chunks", lanes.clone().map(count_chunks).sum()),
+            ("trace_details", lanes.clone().filter(has_details).map(count_chunks).sum()),
+            (
+                "trace_nodes",
+                lanes
+                    .clone()
+                    .map(|lane| -> u64 {
+                        let count_blocks = |level| {
+                            pyramid::node_count(lane.steps, level).div_ceil(BLOCK_NODES as u64)
+                        };
+                        (1..=pyramid::level_count(lane.steps)).map(count_blocks).sum()
+                    })
+                    .sum(),
+            ),
+            (
+                "trace_totals",
+                if self.store.has_totals() {
+                    lanes
+                        .map(|lane| -> u64 {
+                            let levels = 0..segment_level_count(lane.steps);
+                            levels.map(|level| lane.steps.div_ceil(steps_per_segment(level))).sum()
+                        })
+                        .sum()
+                } else {
+                    0
+                },
+            ),
         ];
         let mut broken = Vec::new();
         for (table, needed) in needed {
@@ -135,17 +149,20 @@ impl TracePass<'_> {
     ) -> Result<(), ReportError> {
         let done = &mut self.done;
         let all = self.bars.max(1);
-        let mut step_on = |steps: u64| {
-            *done += steps;
-            progress(*done as f64 / all as f64);
-            if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
-        };
         for lane in self.ipus.iter_mut().flat_map(|ipu| &mut ipu.lanes) {
             lane.watch(Arc::clone(&window.watched));
         }
         loop {
             for ipu in &mut self.ipus {
-                ipu.advance(window.end, observer, &mut step_on)?;
+                ipu.advance(window.end, observer, &mut |steps| {
+                    *done += steps;
+                    progress(*done as f64 / all as f64);
+                    if cancel.load(Ordering::Relaxed) {
+                        Err(ReportError::Cancelled)
+                    } else {
+                        Ok(())
+                    }
+                })?;
             }
             // All IPUs are before a joint step or done: the earliest joint step is next.
             let heads = self.ipus.iter().map(IpuPass::head);
@@ -323,9 +340,8 @@ impl<'a> LanePass<'a> {
 
     fn into_verified(self) -> VerifiedLane {
         let Self { info, broken, programs, last, .. } = self;
-        let lane = |law| format!("{info}: {law}");
         let programs = programs.into_totals();
-        VerifiedLane { info, broken: broken.map(lane), programs, last }
+        VerifiedLane { info, broken: broken.map(|law| format!("{info}: {law}")), programs, last }
     }
 
     /// Checks the current chunk. Returns the first invariant that it breaks.
@@ -403,9 +419,12 @@ impl<'a> LanePass<'a> {
 
     /// Describes the error in the position of a step after those before it.
     fn disorder(&self, record: &StepRecord) -> Option<String> {
-        let (start, before) = (record.range.start, self.sums.range().end);
+        let start = record.range.start;
+        let before = self.sums.range().end;
         if start < before {
-            let (step, start, before) = (record.step, start.0, before.0);
+            let step = record.step;
+            let start = start.0;
+            let before = before.0;
             return Some(format!("step {step} starts at {start}, the one before ends at {before}"));
         }
         let (last, _) = self.last.filter(|(last, _)| record.step < *last)?;
@@ -428,7 +447,11 @@ impl<'a> LanePass<'a> {
                     let stored = self.store.exchange_order(self.info)?;
                     let differs = stored
                         .is_some_and(|stored| exchange_order::decode_raw(&raw) != Some(stored));
-                    differs.then(|| "what runs before exchanges is not counted right".to_owned())
+                    if differs {
+                        Some("what runs before exchanges is not counted right".to_owned())
+                    } else {
+                        None
+                    }
                 }
                 LaneSumPiece::Totals { level, at, totals } => {
                     // The top level covers the lane, even if it is not stored.

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_move_by_numbers_and_differ_by_them() {
+    fn positions_move_and_differ_by_numbers() {
         for (tile, count) in [(0, 0), (0, 1472), (1471, 1)] {
             let (first, moved) = (TileId(tile), TileId(tile) + count);
             assert_eq!((moved - first, moved - count), (count, first));

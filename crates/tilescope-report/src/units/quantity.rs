@@ -329,7 +329,7 @@ mod tests {
         }
 
         #[test]
-        fn quotient_and_rest_give_the_amount_back(a in any::<u64>(), unit in 1u64..1 << 32) {
+        fn quotient_and_remainder_restore_the_amount(a in any::<u64>(), unit in 1u64..1 << 32) {
             let (bytes, unit) = (Bytes(a), Bytes(unit));
             prop_assert_eq!(unit * (bytes / unit) + bytes % unit, bytes);
             prop_assert_eq!(Bytes(bytes / unit), bytes / unit.0);
@@ -362,7 +362,7 @@ mod tests {
         }
 
         #[test]
-        fn whole_parts_are_cut_at_both_ends(number in any::<u32>(), fraction in 0.0..0.999f64) {
+        fn integer_parts_are_clamped_at_both_ends(number in any::<u32>(), fraction in 0.0..0.999f64) {
             let cycles = Cycles(u64::from(number));
             prop_assert_eq!(Cycles::from_f64(cycles.as_f64() + fraction), cycles);
             prop_assert_eq!(Cycles::from_f64(-fraction - cycles.as_f64()), Cycles::ZERO);

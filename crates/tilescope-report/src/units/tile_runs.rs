@@ -162,12 +162,14 @@ impl<T: Clone + PartialEq> TileRuns<T> {
     /// The values of tiles `0..tiles` in reverse order.
     pub fn mirrored(&self, tiles: u32) -> Self {
         let end = TileId(tiles);
-        let opposite = |tile: TileId| TileId(end - tile);
+        let find_opposite = |tile: TileId| TileId(end - tile);
         let mut mirrored = Self::empty();
         let runs: Vec<_> = self.iter().collect();
         for (range, value) in runs.into_iter().rev() {
-            mirrored
-                .push(TileRange::new(opposite(range.end), opposite(range.first)), value.clone());
+            mirrored.push(
+                TileRange::new(find_opposite(range.end), find_opposite(range.first)),
+                value.clone(),
+            );
         }
         debug_assert_eq!(mirrored.tile_count(), self.tile_count(), "a mirror keeps every tile");
         mirrored
@@ -228,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rotation_moves_every_tile_and_goes_round() {
+    fn rotation_moves_every_tile_and_wraps_around() {
         let mut runs = TileRuns::empty();
         runs.push(TileRange::first_tiles(3), 'a');
         runs.push(TileRange::new(TileId(5), TileId(8)), 'b');

@@ -65,7 +65,9 @@ impl ExecutionRow {
             Self::MarkBlocks(piece) => piece.insert(rows),
             Self::MarkChunk(chunk) => {
                 let MarkChunk { id, class, kind, ipu, cycles, marks } = *chunk;
-                let (kind, first, end) = (kind.name(), cycles.start.0 as i64, cycles.end.0 as i64);
+                let kind = kind.name();
+                let first = cycles.start.0 as i64;
+                let end = cycles.end.0 as i64;
                 let PackedRows { rows: count, data, .. } = marks;
                 let count = count as i64;
                 if class == ReplicaClassId(0) {

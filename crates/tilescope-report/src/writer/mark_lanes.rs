@@ -42,15 +42,17 @@ impl MarkLanes {
     ) -> Option<ExecutionRow> {
         let lane = MarkLane { class, kind: mark.kind, ipu: mark.ipu };
         let table = schema::find("marks")?;
-        let new = || OpenChunk { marks: ColumnPacker::new(table), cycles: mark.cycles };
-        let open = self.lanes.entry(lane).or_insert_with(new);
+        let open = self
+            .lanes
+            .entry(lane)
+            .or_insert_with(|| OpenChunk { marks: ColumnPacker::new(table), cycles: mark.cycles });
         open.cycles = open.cycles.union(mark.cycles);
         row.with_columns(|columns| {
             let values: Vec<ToSqlOutput> =
                 columns.iter().filter_map(|value| value.to_sql().ok()).collect();
             open.marks.push(values.iter().map(stored));
         });
-        open.marks.is_full().then(|| self.complete(lane))?
+        if open.marks.is_full() { self.complete(lane) } else { None }
     }
 
     /// Completes all chunks.

@@ -157,15 +157,15 @@ impl ReportWriter {
             writer.rows().execute(&view.create())?;
         }
         let format = format!("{}.{}", schema::FORMAT.0, schema::FORMAT.1);
-        let fact = |key: &str, value: &str| writer.rows().insert("meta", params![key, value]);
-        fact("format", &format)?;
-        fact("generator", &meta.generator)?;
-        meta.spec.as_ref().map_or(Ok(()), |spec| fact("spec", spec))?;
+        let write_fact = |key: &str, value: &str| writer.rows().insert("meta", params![key, value]);
+        write_fact("format", &format)?;
+        write_fact("generator", &meta.generator)?;
+        meta.spec.as_ref().map_or(Ok(()), |spec| write_fact("spec", spec))?;
         if let Some(imported) = &meta.imported {
             let json = serde_json::to_string(imported).map_err(|error| {
                 ReportError::invalid_input(format!("the imported model is no JSON: {error}"))
             })?;
-            fact("onnx", &json)?;
+            write_fact("onnx", &json)?;
         }
         Ok(writer)
     }
@@ -369,7 +369,8 @@ impl ReportWriter {
         let path = open_written_trace(self.part.temporary_path())?.critical_path()?;
         let programs = path.as_ref().map(CriticalPath::programs).transpose()?;
         self.rows().execute("BEGIN")?;
-        let (Some(path), Some(programs)) = (path, programs) else { return Ok(()) };
+        let Some(path) = path else { return Ok(()) };
+        let Some(programs) = programs else { return Ok(()) };
         path.write_programs(&programs, &self.rows())?;
         // The walk over one block takes no time, so a short run needs no further table.
         if path.block_count() > 1 {

@@ -80,9 +80,10 @@ impl Recorder {
 
     fn hand_over(&mut self) -> Result<(), ReportError> {
         let batch = self.execution.pieces().collect();
-        let gone = |_| ReportError::invalid_input("an earlier part could not be written");
         // Blocks while the queue is full: a run faster than the disk must not fill the memory.
-        self.rows.send(batch).map_err(gone)
+        self.rows
+            .send(batch)
+            .map_err(|_| ReportError::invalid_input("an earlier part could not be written"))
     }
 }
 
@@ -90,7 +91,8 @@ impl RecorderIndex {
     /// Runs until no more steps come or the receiver of pieces is gone.
     pub(super) fn run(self) -> TraceIndexWriter {
         let Self { programs, rows, pieces } = self;
-        let (mut lanes, mut found) = (TraceIndexWriter::new(programs), Vec::new());
+        let mut lanes = TraceIndexWriter::new(programs);
+        let mut found = Vec::new();
         for batch in rows {
             batch.into_iter().for_each(|row| row.index(&mut lanes, &mut found));
             if found.len() >= PIECES && pieces.send(std::mem::take(&mut found)).is_err() {

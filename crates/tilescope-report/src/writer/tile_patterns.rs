@@ -32,7 +32,8 @@ pub(super) struct TilePatternWriter<'a> {
 
 impl<'a> TilePatternWriter<'a> {
     pub(super) fn new(rows: &'a RowWriter<'a>, tiles_per_ipu: u32, tiles: u32) -> Self {
-        let (by_text, by_runs) = (HashMap::new(), HashMap::new());
+        let by_text = HashMap::new();
+        let by_runs = HashMap::new();
         Self { rows, tiles_per_ipu, tiles, by_text, by_runs }
     }
 
@@ -96,7 +97,8 @@ fn text<T: Clone + Ord, const N: usize>(
     for (strided, value) in strided_runs_of(runs) {
         let comma = if text.len() > 1 { "," } else { "" };
         let StridedTileRuns { first, stride, repeats, .. } = strided;
-        let (first, end) = (first - base, strided.first_run_end() - base);
+        let first = first - base;
+        let end = strided.first_run_end() - base;
         // Writing to a string cannot fail.
         let _ = write!(text, "{comma}[{first},{end},{stride},{repeats}");
         for number in numbers(&value)? {

@@ -39,7 +39,8 @@ impl TileSampleWriter {
         let packer = ColumnPacker::new(table.ok_or_else(|| {
             ReportError::invalid_input(format!("there is no table {}", schema::TILE_SAMPLES))
         })?);
-        let (first_step, last_step) = (StepId(0), StepId(0));
+        let first_step = StepId(0);
+        let last_step = StepId(0);
         let labels = labels.len();
         Ok(Self { labels, tiles, packer, first_step, last_step, chunks: 0, has_rows: false })
     }
@@ -51,11 +52,11 @@ impl TileSampleWriter {
         sample: &TileSample,
         rows: &RowWriter,
     ) -> Result<(), ReportError> {
-        let of = |part: &str| format!("{part} of a sample of step {step}");
-        let label = resolve(sample.label, self.labels, || of("label"))?;
-        let tile = resolve(sample.tile.0, self.tiles as usize, || of("tile"))?;
-        let end = checked_i64(sample.cycles.end, MAX_CYCLES, || of("end"))?;
-        let start = checked_i64(sample.cycles.start, sample.cycles.end, || of("start"))?;
+        let describe = |part: &str| format!("{part} of a sample of step {step}");
+        let label = resolve(sample.label, self.labels, || describe("label"))?;
+        let tile = resolve(sample.tile.0, self.tiles as usize, || describe("tile"))?;
+        let end = checked_i64(sample.cycles.end, MAX_CYCLES, || describe("end"))?;
+        let start = checked_i64(sample.cycles.start, sample.cycles.end, || describe("start"))?;
         let planned = i64::try_from(sample.exchange_cycles.0).ok().filter(|cycles| *cycles > 0);
         let activities = ExchangeActivity::pack(&sample.activities);
         let columns: [&dyn ToSql; 10] = [
@@ -86,7 +87,8 @@ impl TileSampleWriter {
             return Ok(());
         }
         let PackedRows { rows: count, data } = self.packer.take();
-        let (first, last) = (self.first_step.0 as i64, self.last_step.0 as i64);
+        let first = self.first_step.0 as i64;
+        let last = self.last_step.0 as i64;
         let row = params![self.chunks, first, last, count as i64, data];
         rows.insert(schema::TILE_SAMPLE_CHUNKS, row)?;
         self.chunks += 1;

@@ -127,9 +127,10 @@ fn table_json(table: &ComparisonTable, limit: usize, sides: [&OpenedReport; 2]) 
 /// A row, with a link to its place in the target, or otherwise in the source.
 fn row_json(row: &ComparisonRow, [source, target]: [&OpenedReport; 2]) -> Value {
     let in_target = row.target_place.as_ref().and_then(|place| target.link(place));
-    let in_source = || row.source_place.as_ref().and_then(|place| source.link(place));
     let mut value = json!(row);
-    if let Some(link) = in_target.or_else(in_source) {
+    if let Some(link) =
+        in_target.or_else(|| row.source_place.as_ref().and_then(|place| source.link(place)))
+    {
         value["link"] = link.into();
     }
     value

@@ -31,13 +31,13 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     let opened =
         session.open(arguments.required_text(REPORT.name), &arguments.changes(CHANGES.name))?;
     let numbers = NumberFormat::default();
-    let (found, problem) = match arguments.flag(PROVE.name) {
-        true => (proven(&opened, session)?, None),
-        false => insights_with_tried(&opened.report, numbers)?,
+    let (found, problem) = if arguments.flag(PROVE.name) {
+        (proven(&opened, session)?, None)
+    } else {
+        insights_with_tried(&opened.report, numbers)?
     };
-    let finding = |finding: &InsightFinding| finding_json(&opened, finding).unwrap_or_default();
     let mut answer = json!({
-        "findings": first(found.iter(), arguments.limit(), finding),
+        "findings": first(found.iter(), arguments.limit(), |finding| finding_json(&opened, finding).unwrap_or_default()),
         "units": {
             "gain.share": "share of the time of the run, or of the memory of the tiles concerned: a \
                            bound, not a promise",
@@ -59,7 +59,8 @@ fn proven(
     let report = &opened.report;
     let spec = report.spec().ok_or(UsageError::NoSpec)?;
     let found = insights(report, NumberFormat::default())?;
-    let (directory, jobs) = (session.directory()?, None);
+    let directory = session.directory()?;
+    let jobs = None;
     Ok(prove(found, &ProofRequest { spec, directory, jobs, progress: &|_| () })?)
 }
 

@@ -168,8 +168,7 @@ fn sort(table: &mut DataTable, column: &str) -> Result<(), CliError> {
 /// A table with its first rows.
 fn table_json(table: &DataTable, limit: usize) -> Value {
     let columns: Vec<Value> = table.columns.iter().map(column).collect();
-    let row = |cells: &Vec<TableCell>| json!(cells);
-    json!({ "columns": columns, "rows": first(table.rows.iter(), limit, row) })
+    json!({ "columns": columns, "rows": first(table.rows.iter(), limit, |cells| json!(cells)) })
 }
 
 fn column(column: &TableColumn) -> Value {

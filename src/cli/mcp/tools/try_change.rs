@@ -42,17 +42,17 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let runner = TrialRunner::new(copy.file_name(), Vec::new(), cores)?;
     let mut outcomes = runner.run(&[SpecChanges::new(), changes.clone()], |_, _| ())?.into_iter();
-    let mut outcome = || {
+    let mut take_outcome = || {
         let missing = TrialOutcome::Died("it was not run".to_owned());
         copy.named_outcome(outcomes.next().unwrap_or(missing))
     };
-    let before = match outcome() {
+    let before = match take_outcome() {
         TrialOutcome::Figures(figures) => figures,
         TrialOutcome::Refused(problem) | TrialOutcome::Died(problem) => {
             return Err(JobError::UnchangedSpec(problem).into());
         }
     };
-    let after = outcome();
+    let after = take_outcome();
     let after_json = match &after {
         TrialOutcome::Figures(figures) => figures_json(figures),
         TrialOutcome::Refused(_) | TrialOutcome::Died(_) => Value::Null,

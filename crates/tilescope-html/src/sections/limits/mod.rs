@@ -48,14 +48,16 @@ fn build(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
 fn waterfall_table(run: &RunLimits) -> HtmlTable {
     let figure = waterfall_figure(&run.all, None);
     // The table has no row of the peak.
-    let bar = |at: usize| {
+    let make_bar = |at: usize| {
         let parts = figure.marks.bars.get(at + 1).map_or(&[][..], |row| &row.parts);
-        let part = |part: &FigureBarPart| BarPart {
-            from: part.from,
-            to: part.to,
-            colour: colour(figure.series[part.series].shade),
-        };
-        parts.iter().map(part).collect::<Vec<_>>()
+        parts
+            .iter()
+            .map(|part| BarPart {
+                from: part.from,
+                to: part.to,
+                colour: colour(figure.series[part.series].shade),
+            })
+            .collect::<Vec<_>>()
     };
     let data = waterfall(&run.all);
     // The contents of each step are in its text; the column would leave no space for bars.

@@ -55,7 +55,8 @@ fn name_row(svg: &mut Svg, name: &str, y: f64, height: f64) {
 
 /// The horizontal scale of cycles in a picture.
 fn scale_of(window: CycleRange) -> Scale {
-    let (start, end) = (window.start.as_f64(), window.end.as_f64());
+    let start = window.start.as_f64();
+    let end = window.end.as_f64();
     Scale::new((start, end), (NAMES, WIDTH))
 }
 

@@ -70,17 +70,13 @@ pub(super) fn blocks(facts: &PageFacts<'_>, trace: &Trace) -> Result<Vec<Block>,
 
 /// The lane and the window to show.
 fn step_window(facts: &PageFacts<'_>) -> Result<Option<StepWindow>, ReportError> {
-    let (Some(path), Some(totals)) =
-        (facts.report.critical_path()?, path_totals(facts.report, None)?)
-    else {
-        return Ok(None);
-    };
+    let Some(path) = facts.report.critical_path()? else { return Ok(None) };
+    let Some(totals) = path_totals(facts.report, None)? else { return Ok(None) };
     let own = totals.rows.into_iter().find(|row| row.kind != PathKind::Idle);
     let Some(row) = own else { return Ok(None) };
     let (at, position) = row.longest;
-    let (Some(lane), Some(info)) = (path.lane_at(at), path.lane_infos().get(at).copied()) else {
-        return Ok(None);
-    };
+    let Some(lane) = path.lane_at(at) else { return Ok(None) };
+    let Some(info) = path.lane_infos().get(at).copied() else { return Ok(None) };
     let window = window_around(facts, &path, &lane, (info, position))?;
     Ok(window.map(|window| StepWindow { lane: info, window, row }))
 }
@@ -104,7 +100,7 @@ fn window_around(
     let stage = stage_at(facts.report, place(&info), step.range)?;
     let window = stage.map_or(window, |stage| window.intersection(stage.cycles));
     let window = window.intersection(path.range());
-    Ok((!window.is_empty()).then_some(window))
+    Ok(if window.is_empty() { None } else { Some(window) })
 }
 
 struct StepPicture<'a> {
@@ -119,13 +115,13 @@ impl StepPicture<'_> {
     fn draw(&self) -> Result<(String, Vec<LegendEntry>, usize), ReportError> {
         let own = self.items(&self.found.lane, TraceLaneStyle::Flame)?;
         let classes: Vec<Trace> = self.trace.classes().collect();
-        let same = |lane: &LaneInfo| {
+        let is_same = |lane: &LaneInfo| {
             (place(lane), lane.sub_lane) == (place(&self.found.lane), self.found.lane.sub_lane)
         };
         let others: Vec<LaneInfo> = classes
             .iter()
             .flat_map(|trace| trace.lanes())
-            .filter(|lane| !same(lane))
+            .filter(|lane| !is_same(lane))
             .copied()
             .collect();
         let lanes = others.len();
@@ -185,7 +181,8 @@ impl StepPicture<'_> {
         let colour = colours::bar(item, self.labels);
         let range = item.range.intersection(self.found.window);
         let scale = scale_of(self.found.window);
-        let (x, end) = (scale.at(range.start.as_f64()), scale.at(range.end.as_f64()));
+        let x = scale.at(range.start.as_f64());
+        let end = scale.at(range.end.as_f64());
         let rect = PxRect { x, y, width: (end - x - 0.4).max(0.4), height: height - 1.0 };
         let words = item.text(self.labels);
         let balance = item.tile_balance().filter(|_| item.steps() == 1);

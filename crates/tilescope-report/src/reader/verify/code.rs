@@ -47,7 +47,9 @@ impl Report {
             let Some(held) = held.get(category) else { continue };
             for (tile, (claimed, held)) in claimed.iter().zip(held).enumerate() {
                 law.check(claimed <= held, || {
-                    let (claimed, held, name) = (claimed.0, held.0, category.name());
+                    let claimed = claimed.0;
+                    let held = held.0;
+                    let name = category.name();
                     format!("tile {tile}: programs have {claimed} B of {name}, the tile {held} B")
                 });
             }
@@ -121,7 +123,8 @@ impl Report {
         let mut law = InvariantCheck::new("variables_live_while_used", found);
         let mut before: Option<(u32, u32)> = None;
         for used in uses {
-            let (variable, Range { start, end }) = (used.variable.0, used.steps);
+            let variable = used.variable.0;
+            let Range { start, end } = used.steps;
             let follows = before.is_none_or(|before| before <= (variable, start));
             before = Some((variable, end));
             let lives = match lifetimes.get(&variable) {

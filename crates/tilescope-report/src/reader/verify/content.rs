@@ -22,14 +22,17 @@ impl Report {
             return Ok(());
         }
         law.check(self.db.has_rows(schema::CHECKSUMS), || "there are no checksums".to_owned());
-        let (written, now) = (self.written_checksums()?, self.checksums_now()?);
+        let written = self.written_checksums()?;
+        let now = self.checksums_now()?;
         for ((table, part), written) in &written {
             let now = now.get(&(table.clone(), part.clone())).copied().unwrap_or_default();
             law.check(now == *written, || {
-                let (before, now) = (written.rows, now.rows);
-                let rows = match before == now {
-                    true => format!("rows of part {part} have changed, {now} as before"),
-                    false => format!("part {part} has {now} rows, {before} were written"),
+                let before = written.rows;
+                let now = now.rows;
+                let rows = if before == now {
+                    format!("rows of part {part} have changed, {now} as before")
+                } else {
+                    format!("part {part} has {now} rows, {before} were written")
                 };
                 format!("{table} is not as it was written: {rows}")
             });

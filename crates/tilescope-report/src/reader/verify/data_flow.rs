@@ -135,16 +135,17 @@ impl<'a> DataFlowCheck<'a> {
         (classes, count): (&ReplicaClasses, usize),
         links: ReplicaLinkCheck<'a>,
     ) -> Self {
-        let at_start = || ReplicaState {
-            buffers: flows.buffers.iter().map(BufferState::at_start).collect(),
-            ..ReplicaState::default()
-        };
         let mut found = Self {
             programs,
             buffers: &flows.buffers,
             roles: Vec::new(),
             accesses: Vec::with_capacity(flows.accesses.len()),
-            replicas: (0..count.max(1)).map(|_| at_start()).collect(),
+            replicas: (0..count.max(1))
+                .map(|_| ReplicaState {
+                    buffers: flows.buffers.iter().map(BufferState::at_start).collect(),
+                    ..ReplicaState::default()
+                })
+                .collect(),
             groups,
             links,
             unsynced: Findings::default(),
@@ -162,7 +163,8 @@ impl<'a> DataFlowCheck<'a> {
 
     fn list_roles(&mut self, accesses: &[DataAccess], classes: &ReplicaClasses) {
         let mut of_programs: BTreeMap<ProgramId, Vec<ProgramAccess>> = BTreeMap::new();
-        let (mut before, mut flows) = (None, 0);
+        let mut before = None;
+        let mut flows = 0;
         for access in accesses {
             let begins = before != Some(access.flow);
             before = Some(access.flow);
@@ -207,7 +209,8 @@ impl<'a> DataFlowCheck<'a> {
         let states = self.replicas.iter().flat_map(|of| self.buffers.iter().zip(&of.buffers));
         for (buffer, state) in states {
             if !state.stashed.is_empty() {
-                let (count, name) = (state.stashed.len(), &buffer.name);
+                let count = state.stashed.len();
+                let name = &buffer.name;
                 self.acausal.add(|| format!("{count} micro-batches of {name} are never restored"));
             }
         }
@@ -265,9 +268,10 @@ impl<'a> DataFlowCheck<'a> {
             self.apart
                 .add(|| format!("{words} joins replicas; {came} of {all} classes come to it"));
         }
-        let mut check = |what: &str, cycle: fn(&StepRecord) -> Cycles| {
+        let mut check_cycles = |what: &str, cycle: fn(&StepRecord) -> Cycles| {
             let cycles = on_ipus.iter().map(|(_, record)| cycle(record));
-            let (least, most) = (cycles.clone().min(), cycles.max());
+            let least = cycles.clone().min();
+            let most = cycles.max();
             if let (Some(least), Some(most)) = (least, most)
                 && least < most
             {
@@ -277,10 +281,10 @@ impl<'a> DataFlowCheck<'a> {
             }
         };
         if role.joins_replicas {
-            check("leave", |record| record.range.end);
+            check_cycles("leave", |record| record.range.end);
         }
         if role.meets_replicas {
-            check("begin", |record| record.range.start);
+            check_cycles("begin", |record| record.range.start);
         }
     }
 
@@ -297,12 +301,12 @@ impl<'a> DataFlowCheck<'a> {
             let words = self.words(*at, record);
             self.unsynced.add(|| format!("{words} joins IPUs that did not wait for each other"));
         }
-        let sends = |access: &ProgramAccess| access.access.kind == DataAccessKind::Send;
+        let is_send = |access: &ProgramAccess| access.access.kind == DataAccessKind::Send;
         for wanted in [true, false] {
             for (at, record) in on_ipus {
                 let places = self.role(record.program).map_or(0..0, |role| role.accesses.clone());
                 for place in places {
-                    if self.accesses.get(place).is_some_and(|access| sends(access) == wanted) {
+                    if self.accesses.get(place).is_some_and(|access| is_send(access) == wanted) {
                         self.access(place, *at, record);
                     }
                 }
@@ -314,7 +318,7 @@ impl<'a> DataFlowCheck<'a> {
     fn own_step(&mut self, at: ReplicaIpu, record: &StepRecord, role: &ProgramRole) {
         let ProgramRole { is_external_sync, needs_sync, joins_replicas, .. } = *role;
         let sync = ExternalSync { step: record.step, joins_replicas, joins_group: true };
-        let now = is_external_sync.then_some(sync);
+        let now = if is_external_sync { Some(sync) } else { None };
         if role.uses_links {
             self.links.copy(at.class, at.ipu, record);
         }
@@ -342,13 +346,9 @@ impl<'a> DataFlowCheck<'a> {
             return;
         };
         let Some(replica) = self.replicas.get_mut(at.class.index()) else { return };
-        let (Some(buffer), Some(state), Some(flow)) = (
-            self.buffers.get(access.buffer.index()),
-            replica.buffers.get_mut(access.buffer.index()),
-            replica.flows.get_mut(access.flow.index()),
-        ) else {
-            return;
-        };
+        let Some(buffer) = self.buffers.get(access.buffer.index()) else { return };
+        let Some(state) = replica.buffers.get_mut(access.buffer.index()) else { return };
+        let Some(flow) = replica.flows.get_mut(access.flow.index()) else { return };
         // This is called once for each IPU of a joint step.
         if buffer.ipu != at.ipu {
             return;
@@ -396,7 +396,8 @@ impl BufferAccess<'_> {
             });
         }
         flow.micro_batch = flow.micro_batch.or(held.micro_batch);
-        let (start, since) = (record.range.start, held.since);
+        let start = record.range.start;
+        let since = held.since;
         if since > start {
             found.add(|| {
                 format!("{words} reads {name} at cycle {start}, which is written until {since}")
@@ -406,7 +407,9 @@ impl BufferAccess<'_> {
 
     fn write(&mut self, kind: DataAccessKind) {
         let Self { buffer, state, flow, record, words, found } = self;
-        let (name, entries, start) = (&buffer.name, buffer.entries, record.range.start);
+        let name = &buffer.name;
+        let entries = buffer.entries;
+        let start = record.range.start;
         // Data that a pipeline sends while it fills are stale: no step may read them.
         if flow.is_empty && kind == DataAccessKind::Receive {
             state.now = None;

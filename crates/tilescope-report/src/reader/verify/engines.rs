@@ -12,7 +12,8 @@ impl Report {
         &self,
         found: &mut Vec<InvariantViolation>,
     ) -> Result<(), ReportError> {
-        let (limits, types) = (self.machine_limits()?, self.vertex_types()?);
+        let limits = self.machine_limits()?;
+        let types = self.vertex_types()?;
         let mut law = InvariantCheck::new("engines_hold", found);
         for (_, set) in self.compute_sets()? {
             for group in &set.vertices {
@@ -24,7 +25,8 @@ impl Report {
                 let Some(rate) = limits.flops_per_cycle(engine, input, partials) else { continue };
                 let cycles = cycles_of_tiles(&set, group);
                 law.check(flops <= cycles.0.saturating_mul(rate), || {
-                    let (set, kind) = (&set.name, &kind.name);
+                    let set = &set.name;
+                    let kind = &kind.name;
                     format!(
                         "{set}: {kind} do {flops} FLOPs in {cycles} cycles of their tiles, which \
                          do {rate} a cycle at most"

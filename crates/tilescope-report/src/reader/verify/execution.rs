@@ -30,8 +30,8 @@ impl Report {
         let mut lanes_of: BTreeMap<(ProgramId, ReplicaClassId, IpuId), u32> = BTreeMap::new();
         for lane in lanes {
             let ran = lane.programs.iter().filter_map(|totals| totals.program);
-            let of = |program| (program, lane.info.class, lane.info.ipu);
-            ran.for_each(|program| *lanes_of.entry(of(program)).or_default() += 1);
+            let make_key = |program| (program, lane.info.class, lane.info.ipu);
+            ran.for_each(|program| *lanes_of.entry(make_key(program)).or_default() += 1);
         }
         for lane in lanes {
             let ipu = lane.info.ipu;
@@ -52,9 +52,9 @@ impl Report {
                 let is_alone = lanes_of.get(&(id, lane.info.class, ipu)) == Some(&1);
                 if self.has(ReportPart::Exchanges) && is_alone {
                     let once = traffic.get(&(id, ipu)).copied().unwrap_or_default();
-                    let all = |bytes: Bytes| bytes.saturating_mul(totals.steps);
+                    let scale = |bytes: Bytes| bytes.saturating_mul(totals.steps);
                     let moved = (totals.bytes_in, totals.bytes_out);
-                    law.check(moved == (all(once.bytes_in), all(once.bytes_out)), || {
+                    law.check(moved == (scale(once.bytes_in), scale(once.bytes_out)), || {
                         format!("IPU {ipu}: program {} moves other bytes than its exchange", id.0)
                     });
                 }
@@ -72,7 +72,7 @@ impl Report {
     ) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("bandwidths_hold", found);
         let known = self.bandwidths()?;
-        let most = |interface| {
+        let find_most = |interface| {
             let found = known.iter().find(|bandwidth| bandwidth.interface == interface)?;
             Some(found.bytes_per_cycle)
         };
@@ -96,12 +96,14 @@ impl Report {
                     (ProgramKind::StreamCopyMid, _) => (MachineInterface::Host, in_and_out),
                     _ => continue,
                 };
-                let Some(most) = most(interface) else { continue };
+                let Some(most) = find_most(interface) else { continue };
                 // Rates are fractions: a byte is allowed for rounding.
                 let holds = bytes.as_f64() <= most * totals.cycles.as_f64() + 1.0;
                 law.check(holds, || {
                     let program = totals.program.map_or(0, |id| id.0);
-                    let (bytes, cycles, name) = (bytes.0, totals.cycles.0, interface.name());
+                    let bytes = bytes.0;
+                    let cycles = totals.cycles.0;
+                    let name = interface.name();
                     format!(
                         "IPU {ipu}: program {program} moves {bytes} B in {cycles} cycles, the \
                          {name} interface {most:.2} B a cycle"

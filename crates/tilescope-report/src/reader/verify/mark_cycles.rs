@@ -107,17 +107,17 @@ impl MarkCycleCheck {
             let own = lanes.iter().filter(|lane| {
                 lane.info.class == *class && mark.ipu.is_none_or(|ipu| ipu == lane.info.ipu)
             });
-            let edges = |step: StepId| {
+            let find_edges = |step: StepId| {
                 let place = window.watched.binary_search(&step).ok();
                 own.clone().filter_map(move |lane| lane.edges.get(place?))
             };
             if start.is_none() && is_inside(mark.steps.start) {
-                *start = Some(MarkStart::of(edges(mark.steps.start), mark.steps.end));
+                *start = Some(MarkStart::of(find_edges(mark.steps.start), mark.steps.end));
             }
             if !is_inside(mark.steps.end) {
                 return true;
             }
-            let ends = edges(mark.steps.end).filter_map(|edge| edge.before);
+            let ends = find_edges(mark.steps.end).filter_map(|edge| edge.before);
             let end = ends.filter(|(step, _)| *step >= mark.steps.start).map(|(_, end)| end).max();
             if let (Some(MarkStart { first: Some(first), free }), Some(end)) = (*start, end) {
                 check_cycles(mark, (first, end), free, findings);

@@ -64,26 +64,28 @@ impl Report {
         let ipus = i64::from(self.target()?.ipus_per_replica);
         let mut late = LateMarks::new(self)?;
         let mut kinds: BTreeMap<String, (i64, Cycles)> = BTreeMap::new();
-        let (mut count, mut last, mut broken, mut misplaced) = (0, -1, 0, 0);
+        let mut count = 0;
+        let mut last = -1;
+        let mut broken = 0;
+        let mut misplaced = 0;
         // One pass checks everything: marks of a long run take longer to unpack than to check.
-        let mut check = |chunk: Option<&PackedMarks>, cells: &RowCells| {
-            let int = |column| cells.int(column);
+        let mut check_mark = |chunk: Option<&PackedMarks>, cells: &RowCells| {
             let kind = cells.named(1, MarkKind::from_name);
             let known = kind.is_some()
                 && cells.text(4).is_none_or(|pass| TrainingPass::from_name(&pass).is_some())
-                && int(3).is_none_or(|ipu| (0..ipus).contains(&ipu));
-            broken += i64::from(!known || int(9) < int(8) || int(7) < int(6));
+                && cells.int(3).is_none_or(|ipu| (0..ipus).contains(&ipu));
+            broken +=
+                i64::from(!known || cells.int(9) < cells.int(8) || cells.int(7) < cells.int(6));
             misplaced += i64::from(chunk.is_some_and(|chunk| !chunk.holds(cells)));
         };
         // Any class beyond the first gives the same answer: all others are in one table.
-        self.stream_marks(ReplicaClassId(1), &columns, &mut check)?;
+        self.stream_marks(ReplicaClassId(1), &columns, &mut check_mark)?;
         self.stream_marks(ReplicaClassId(0), &columns, |chunk, cells| {
-            check(chunk, cells);
-            let int = |column| cells.int(column);
+            check_mark(chunk, cells);
             late.look(cells, [2, 7]);
             let kind = cells.text(1).unwrap_or_default();
-            (count, last) = (count + 1, int(0).unwrap_or(-1).max(last));
-            let length = int(9).unwrap_or(0).saturating_sub(int(8).unwrap_or(0));
+            (count, last) = (count + 1, cells.int(0).unwrap_or(-1).max(last));
+            let length = cells.int(9).unwrap_or(0).saturating_sub(cells.int(8).unwrap_or(0));
             let (number, longest) = kinds.entry(kind).or_default();
             *number += 1;
             *longest = Cycles(u64::try_from(length).unwrap_or(0)).max(*longest);

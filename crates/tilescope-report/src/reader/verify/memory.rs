@@ -154,7 +154,8 @@ impl Report {
     ) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("lifetimes_in_range", found);
         let liveness = self.liveness()?;
-        let (steps, tiles) = (liveness.len(), self.target()?.tiles_per_replica());
+        let steps = liveness.len();
+        let tiles = self.target()?.tiles_per_replica();
         let mut sums = VariableSums::new(tiles as usize, steps);
         let mut filter = VariableFilter { tiles: None, category: None, after: None, limit: PAGE };
         let mut lifetimes = BTreeMap::new();
@@ -169,7 +170,8 @@ impl Report {
                 let Some(life) = &variable.lifetime else { continue };
                 outlived.extend(freed.first_outlived(variable, life, tiles_per_ipu));
                 law.check(life.start < life.end && life.end as usize <= steps, || {
-                    let (name, life) = (&variable.name, format!("{}..{}", life.start, life.end));
+                    let name = &variable.name;
+                    let life = format!("{}..{}", life.start, life.end);
                     format!("{name} lives in steps {life} of {steps}")
                 });
             }
@@ -228,19 +230,20 @@ impl Report {
         let are_placed = sums.parts <= MAX_PARTS;
         let peaks = if are_placed { sums.peaks() } else { Vec::new() };
         for (tiles, memory) in self.tile_memory()?.iter() {
-            let mut same = |name: &str, recorded: Bytes, sum: Option<i128>| {
+            let mut check_sum = |name: &str, recorded: Bytes, sum: Option<i128>| {
                 let sum = sum.unwrap_or_default();
                 law.check(i128::from(recorded.0) == sum, || {
-                    let (tile, recorded) = (tiles.first, recorded.0);
+                    let tile = tiles.first;
+                    let recorded = recorded.0;
                     format!("tile {tile}: {recorded} B {name}, by its variables {sum} B")
                 });
             };
             for tile in tiles.indices() {
-                let number = |bytes: &[Bytes]| bytes.get(tile).map(|bytes| i128::from(bytes.0));
-                same("always live", memory.always_live, always_live.get(tile).copied());
+                let get_number = |bytes: &[Bytes]| bytes.get(tile).map(|bytes| i128::from(bytes.0));
+                check_sum("always live", memory.always_live, always_live.get(tile).copied());
                 if are_placed {
-                    same("at its peak", memory.peak_not_always_live, number(&peaks));
-                    same("with gaps", memory.including_gaps, number(&sums.ends));
+                    check_sum("at its peak", memory.peak_not_always_live, get_number(&peaks));
+                    check_sum("with gaps", memory.including_gaps, get_number(&sums.ends));
                 }
             }
         }

@@ -205,7 +205,8 @@ impl Report {
     }
 
     fn verify_memory(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
-        let (memory, categories) = (self.tile_memory()?, self.tile_categories()?);
+        let memory = self.tile_memory()?;
+        let categories = self.tile_categories()?;
         let mut totals = InvariantCheck::new("regions_add_up", found);
         if self.has(ReportPart::Regions) {
             let columns = ["total", "non_interleaved", "interleaved", "overflowed"];
@@ -251,7 +252,8 @@ impl Report {
         let programs = self.programs()?;
         let mut received = BTreeMap::new();
         for (program, traffic) in self.exchange_totals()? {
-            let (arrived, sent) = (traffic.bytes_in, traffic.bytes_delivered);
+            let arrived = traffic.bytes_in;
+            let sent = traffic.bytes_delivered;
             // The other end of a stream copy is no tile.
             let between_tiles =
                 programs.get(program).is_none_or(|node| node.kind != ProgramKind::StreamCopyMid);
@@ -259,7 +261,8 @@ impl Report {
                 format!("program {}: {} B received, {} B delivered", program.0, arrived.0, sent.0)
             });
             // A multicast is delivered more than once, and nothing less than once.
-            let (out, delivered) = (traffic.bytes_out, sent);
+            let out = traffic.bytes_out;
+            let delivered = sent;
             law.check(!between_tiles || out <= delivered, || {
                 format!("program {}: {} B sent, {} B delivered", program.0, out.0, delivered.0)
             });
@@ -326,25 +329,32 @@ impl Report {
             law.check(steps == 0, || format!("there are {steps} steps, but no trace"));
             return Ok(());
         };
-        let mut on_lanes = |share: f64| progress(made + of_index * share);
         let tiles_per_ipu = self.target()?.tiles_per_ipu;
         // Data that the steps of a slice read may have been written before its start.
         let flows = if self.is_slice() { DataFlows::default() } else { self.data_flows()? };
         let programs = self.programs()?;
         let groups = self.sync_groups()?;
-        let (classes, count) = (self.replica_classes()?, trace.classes().count());
+        let classes = self.replica_classes()?;
+        let count = trace.classes().count();
         law.check(!is_ours || count == classes.classes.len().max(1), || {
             let told = classes.classes.len();
             format!("there are {told} classes of replicas, and lanes of {count}")
         });
         let classes = (&classes, count);
-        let (rings, target, most) = (self.replica_rings()?, self.target()?, self.bandwidths()?);
+        let rings = self.replica_rings()?;
+        let target = self.target()?;
+        let most = self.bandwidths()?;
         let links = ReplicaLinkCheck::new(&rings, &target, &most);
         let mut data_flow = DataFlowCheck::new(&programs, &flows, groups.as_ref(), classes, links);
         let mut mark_cycles = MarkCycleCheck::new(self)?;
         let mut pass = trace.pass(tiles_per_ipu);
         while let Some(window) = mark_cycles.next_window(self)? {
-            pass.advance(&window, &mut data_flow, &mut on_lanes, cancel)?;
+            pass.advance(
+                &window,
+                &mut data_flow,
+                &mut |share| progress(made + of_index * share),
+                cancel,
+            )?;
             mark_cycles.check(&window, &pass.lanes());
         }
         let lanes = pass.finish();
@@ -379,12 +389,11 @@ impl Report {
         });
         let last = lanes.iter().filter_map(|lane| lane.last).map(|(step, _)| step).max();
         if has_rows {
-            let mut on_rows = |id: StepId| {
+            return self.verify_rows(&trace, &mut law, &mut |id| {
                 let share = id.0 as f64 / steps.max(1) as f64;
                 progress(of_index + of_rows * share);
                 if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
-            };
-            return self.verify_rows(&trace, &mut law, &mut on_rows);
+            });
         }
         law.check(self.db.has_rows("trace_details"), || "there are no details of steps".to_owned());
         // Every step is on some lane, unless rows show that it is on none.
@@ -404,10 +413,8 @@ impl Report {
         cancel: &Arc<AtomicBool>,
     ) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("path_is_of_the_run", found);
-        let mut on_steps = |_| match cancel.load(Ordering::Relaxed) {
-            true => Err(ReportError::Cancelled),
-            false => Ok(()),
-        };
+        let mut on_steps =
+            |_| if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) };
         let wrong = trace.verify_sync_points(self.sync_programs()?, &mut on_steps)?;
         if let Some(text) = wrong {
             law.check(false, || text);
@@ -431,7 +438,8 @@ impl Report {
         let mut cursors: BTreeMap<(IpuId, u8), LaneStepCursor> = lanes
             .map(|lane| ((lane.info().ipu, lane.info().sub_lane), LaneStepCursor::new(lane)))
             .collect();
-        let (programs, tiles_per_ipu) = (self.programs()?, self.target()?.tiles_per_ipu);
+        let programs = self.programs()?;
+        let tiles_per_ipu = self.target()?.tiles_per_ipu;
         let mut first = StepId(0);
         loop {
             let batch = self.steps(first..StepId(MAX_STEPS), BATCH)?;
@@ -468,7 +476,8 @@ impl Report {
             }
         }
         for cursor in cursors.values() {
-            let (info, rows) = (cursor.lane(), cursor.position());
+            let info = cursor.lane();
+            let rows = cursor.position();
             law.check(info.steps == rows, || {
                 format!("IPU {}: {} steps in the index, {rows} in rows", info.ipu, info.steps)
             });
@@ -482,10 +491,10 @@ fn changes(
     memory: &TileRuns<TileMemory>,
     categories: &TileRuns<Vec<CategoryBytes>>,
 ) -> Vec<TileId> {
-    let edges = |tiles: TileRange| [tiles.first, tiles.end];
-    let memory = memory.iter().flat_map(|(tiles, _)| edges(tiles));
+    let collect_edges = |tiles: TileRange| [tiles.first, tiles.end];
+    let memory = memory.iter().flat_map(|(tiles, _)| collect_edges(tiles));
     let mut tiles: Vec<TileId> =
-        memory.chain(categories.iter().flat_map(|(tiles, _)| edges(tiles))).collect();
+        memory.chain(categories.iter().flat_map(|(tiles, _)| collect_edges(tiles))).collect();
     tiles.sort_unstable();
     tiles.dedup();
     tiles

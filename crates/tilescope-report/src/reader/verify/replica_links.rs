@@ -49,7 +49,7 @@ impl<'a> ReplicaLinkCheck<'a> {
     pub(super) fn new(rings: &'a [ReplicaRing], target: &Target, most: &[Bandwidth]) -> Self {
         let programs = rings.iter().enumerate();
         let ring_of = programs.flat_map(|(at, ring)| ring.programs.iter().map(move |of| (*of, at)));
-        let rate = |interface| {
+        let find_rate = |interface| {
             let known = most.iter().find(|known| known.interface == interface)?;
             Some(known.bytes_per_cycle)
         };
@@ -58,9 +58,9 @@ impl<'a> ReplicaLinkCheck<'a> {
             ring_of: ring_of.collect(),
             shape: ReplicaShape::of(target),
             alike: target.ipus_alike(),
-            ladder: rate(MachineInterface::LadderLinks),
-            pair: rate(MachineInterface::PairLinks),
-            gateways: rate(MachineInterface::Gateways),
+            ladder: find_rate(MachineInterface::LadderLinks),
+            pair: find_rate(MachineInterface::PairLinks),
+            gateways: find_rate(MachineInterface::Gateways),
             loads: HashMap::new(),
             open: Vec::new(),
             known: HashMap::new(),
@@ -75,7 +75,8 @@ impl<'a> ReplicaLinkCheck<'a> {
 
     /// Records a copy, on one class of replicas, since all begin it at once.
     pub(super) fn copy(&mut self, class: ReplicaClassId, ipu: IpuId, record: &StepRecord) {
-        let (Some(program), ReplicaClassId(0)) = (record.program, class) else { return };
+        let Some(program) = record.program else { return };
+        let ReplicaClassId(0) = class else { return };
         let cycles = record.range.length().as_f64().max(1.0);
         let rate = record.bytes_out.as_f64() / cycles;
         self.open.push(RingCopy { ipu, program, range: record.range, rate });
@@ -118,7 +119,8 @@ impl<'a> ReplicaLinkCheck<'a> {
         });
         if let Some((LadderLink { from, to }, rate)) = over {
             let programs: Vec<String> = programs.iter().map(|id| id.0.to_string()).collect();
-            let (programs, at) = (programs.join(", "), running.last().map(|last| last.range.start));
+            let programs = programs.join(", ");
+            let at = running.last().map(|last| last.range.start);
             let cycle = at.unwrap_or_default();
             self.overloaded.add(|| {
                 format!(
@@ -132,7 +134,9 @@ impl<'a> ReplicaLinkCheck<'a> {
 
     /// The loads of the links if an IPU of each replica sends a byte in a ring.
     fn loads_of(&mut self, ring: usize, ipu: IpuId) -> &LinkLoads {
-        let (rings, shape, alike) = (self.rings, self.shape, self.alike);
+        let rings = self.rings;
+        let shape = self.shape;
+        let alike = self.alike;
         self.loads.entry((ring, ipu)).or_insert_with(|| {
             let places: Vec<IpuId> = (ipu.0 * alike..(ipu.0 + 1) * alike).map(IpuId).collect();
             rings.get(ring).map(|ring| ring.link_loads(shape, &places)).unwrap_or_default()
@@ -148,9 +152,11 @@ impl<'a> ReplicaLinkCheck<'a> {
             for totals in &lane.programs {
                 let program = totals.program.unwrap_or(ProgramId(u32::MAX));
                 let Some(ring) = self.ring_of.get(&program).copied() else { continue };
-                let (bytes, cycles) = (totals.bytes_out.as_f64(), totals.cycles.as_f64());
+                let bytes = totals.bytes_out.as_f64();
+                let cycles = totals.cycles.as_f64();
                 let crosses = self.rings.get(ring).map(|ring| ring.links);
-                let (ladder, pair) = (self.ladder, self.pair);
+                let ladder = self.ladder;
+                let pair = self.pair;
                 let needed = match crosses {
                     Some(RingLinks::Gateways) => self.gateways.map(|most| bytes / most),
                     _ => {

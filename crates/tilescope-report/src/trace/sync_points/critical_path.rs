@@ -168,14 +168,14 @@ impl CriticalPath {
         sources: &[PathSpanSource],
         pixel: Cycles,
     ) -> Result<Vec<PathSpan>, ReportError> {
-        let pixels = |range: CycleRange| {
+        let count_pixels = |range: CycleRange| {
             u32::try_from(range.length().0.div_ceil(pixel.0.max(1))).unwrap_or(u32::MAX)
         };
         let mut spans = Vec::with_capacity(sources.len());
         for source in sources {
             match *source {
                 PathSpanSource::OfLane { lane, range, inside } => {
-                    for span in self.lane(lane)?.spans(inside, pixels(inside))? {
+                    for span in self.lane(lane)?.spans(inside, count_pixels(inside))? {
                         let range = span.range().intersection(range);
                         spans.push(PathSpan::OfLane { lane, range, span });
                     }
@@ -198,9 +198,10 @@ impl CriticalPath {
             }
             self.visit_stretches(group.range.intersection(window), &mut |stretch| {
                 let inside = stretch.range.intersection(window);
-                let own = match inside == stretch.range {
-                    true => stretch.totals,
-                    false => self.lane(stretch.lane)?.totals(inside)?,
+                let own = if inside == stretch.range {
+                    stretch.totals
+                } else {
+                    self.lane(stretch.lane)?.totals(inside)?
                 };
                 totals.add(&own);
                 Ok(())
@@ -223,12 +224,12 @@ impl CriticalPath {
     /// that waits for this.
     fn count_blocks(&self, window: CycleRange) -> Result<Vec<ProgramCycleCounter>, ReportError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-        let count = |thread: usize| {
+        let count_share = |thread: usize| {
             let mut counter = ProgramCycleCounter::default();
             for block in self.blocks_in(window) {
                 let details = self.details(block)?;
-                let bound = |shares| details.stretches.len() * shares / threads;
-                let share = details.stretches.get(bound(thread)..bound(thread + 1));
+                let find_bound = |shares| details.stretches.len() * shares / threads;
+                let share = details.stretches.get(find_bound(thread)..bound(thread + 1));
                 within(share.unwrap_or_default(), window)
                     .try_for_each(|stretch| self.count(&mut counter, stretch, window))?;
             }
@@ -236,7 +237,7 @@ impl CriticalPath {
         };
         std::thread::scope(|scope| {
             let counting: Vec<_> =
-                (0..threads).map(|thread| scope.spawn(move || count(thread))).collect();
+                (0..threads).map(|thread| scope.spawn(move || count_share(thread))).collect();
             let ended = counting.into_iter().map(ScopedJoinHandle::join);
             ended
                 .map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -266,10 +267,7 @@ impl CriticalPath {
     pub fn programs(&self) -> Result<Arc<Vec<PathProgram>>, ReportError> {
         self.store.path_programs(|| {
             let stored = self.store.stored_path_programs()?;
-            match self.is_whole(&stored) {
-                true => Ok(stored),
-                false => self.programs_in(self.range()),
-            }
+            if self.is_whole(&stored) { Ok(stored) } else { self.programs_in(self.range()) }
         })
     }
 
@@ -340,9 +338,10 @@ impl CriticalPath {
         let mut found = None;
         self.visit_stretches(window, &mut |stretch| {
             let inside = stretch.range.intersection(step.range);
-            let holds = match step.range.is_empty() {
-                true => stretch.range.start <= start && start <= stretch.range.end,
-                false => !inside.is_empty(),
+            let holds = if step.range.is_empty() {
+                stretch.range.start <= start && start <= stretch.range.end
+            } else {
+                !inside.is_empty()
             };
             if holds && stretch.lane == lane && found.is_none() {
                 found = Some(stretch);
@@ -409,7 +408,8 @@ impl CriticalPath {
     /// must be those of its steps, and none of these may have slack.
     pub(crate) fn verify(&self) -> Result<Vec<String>, ReportError> {
         let mut wrong = Vec::new();
-        let (mut end, mut sums) = (self.range().start, StepTotals::default());
+        let mut end = self.range().start;
+        let mut sums = StepTotals::default();
         self.visit_stretches(self.range(), &mut |stretch| {
             let PathStretch { lane, range, totals, .. } = stretch;
             let at = range.start.0;
@@ -491,9 +491,9 @@ impl CriticalPath {
 
     /// The block with the slack of the step at a position of a lane.
     pub(super) fn block_of(&self, lane: usize, position: u64) -> Option<usize> {
-        let limit = |limits: &[u64]| limits.get(lane).copied().unwrap_or(0);
-        let block = self.index.blocks.partition_point(|block| limit(&block.limits) <= position);
-        (block < self.index.blocks.len()).then_some(block)
+        let get_limit = |limits: &[u64]| limits.get(lane).copied().unwrap_or(0);
+        let block = self.index.blocks.partition_point(|block| get_limit(&block.limits) <= position);
+        if block < self.index.blocks.len() { Some(block) } else { None }
     }
 
     pub(super) fn points(&self, block: usize) -> Result<Vec<SyncPoint>, ReportError> {

@@ -126,9 +126,9 @@ impl IpuOverlap {
     /// Drops periods that no open or expected step needs. A lane that was idle for long is expected
     /// to resume no earlier than in the newer half.
     fn forget(&mut self) {
-        let behind = |at: Cycles| self.busy.partition_point(|busy| busy.end <= at);
-        let needed = self.ends.values().copied().min().map_or(0, behind);
-        let open = self.open.iter().map(|(_, range)| behind(range.start)).min();
+        let count_before = |at: Cycles| self.busy.partition_point(|busy| busy.end <= at);
+        let needed = self.ends.values().copied().min().map_or(0, count_before);
+        let open = self.open.iter().map(|(_, range)| count_before(range.start)).min();
         let first = needed.max(self.busy.len() / 2).min(open.unwrap_or(usize::MAX));
         let forgotten = first.checked_sub(1).and_then(|last| self.busy.get(last));
         self.known_from = forgotten.map_or(self.known_from, |busy| busy.end);

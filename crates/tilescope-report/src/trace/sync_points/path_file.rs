@@ -66,14 +66,14 @@ impl PathIndexReader {
             read_sums(&mut cursor, &mut self.index)?;
             self.has_sums = true;
         }
-        cursor.is_done().then_some(())
+        if cursor.is_done() { Some(()) } else { None }
     }
 
     /// The index of a run with this number of blocks of points, if no piece is missing.
     pub(in crate::trace) fn finish(self, blocks: u64) -> Option<PathIndex> {
         let Self { index, has_sums } = self;
         let is_whole = has_sums && index.blocks.len() as u64 == blocks && index.covers_its_range();
-        is_whole.then_some(index)
+        if is_whole { Some(index) } else { None }
     }
 }
 
@@ -113,7 +113,9 @@ fn encode_sums(index: &PathIndex) -> Vec<u8> {
 }
 
 fn read_sums(cursor: &mut VarintReader<'_>, index: &mut PathIndex) -> Option<()> {
-    (cursor.take()? == index.lanes.len() as u64).then_some(())?;
+    if cursor.take()? != index.lanes.len() as u64 {
+        return None;
+    }
     for lane in &mut index.lanes {
         lane.path_cycles = read_cycles(cursor)?;
         lane.waits = Cycles(cursor.take()?);
@@ -162,7 +164,7 @@ fn read_sums(cursor: &mut VarintReader<'_>, index: &mut PathIndex) -> Option<()>
         end = start;
     }
     index.groups.reverse();
-    (end == index.range.start).then_some(())
+    if end == index.range.start { Some(()) } else { None }
 }
 
 /// The states of all blocks, in pieces.
@@ -184,7 +186,7 @@ fn encode_states(blocks: &[BlockState]) -> impl Iterator<Item = Vec<u8>> {
         let mut raw = Vec::with_capacity(states.len() + 8);
         write_varint(&mut raw, count as u64);
         raw.extend(states);
-        (count > 0).then_some(raw)
+        if count > 0 { Some(raw) } else { None }
     })
 }
 
@@ -197,7 +199,9 @@ fn read_states(cursor: &mut VarintReader<'_>, index: &mut PathIndex) -> Option<(
             let mut limits = last.limits.iter().zip(&state.limits);
             last.from <= state.from && limits.all(|(last, own)| last <= own)
         });
-        is_behind.then_some(())?;
+        if !is_behind {
+            return None;
+        }
         index.blocks.push(state);
     }
     Some(())
@@ -264,7 +268,7 @@ fn lane_before(before: Option<&BlockState>, lane: usize) -> [u64; 3] {
 /// The count of a list, each item of which takes at least a byte.
 fn read_count(cursor: &mut VarintReader<'_>) -> Option<usize> {
     let count = usize::try_from(cursor.take()?).ok()?;
-    (count <= cursor.left()).then_some(count)
+    if count <= cursor.left() { Some(count) } else { None }
 }
 
 fn read_lane(number: u64, lanes: usize) -> Option<usize> {

@@ -260,7 +260,8 @@ impl BlockDetails {
         points: &[SyncPoint],
         places: &LanePlaces,
     ) -> Result<Self, Contradiction> {
-        let (mut walk, mut found) = (state.behind.clone(), Self::default());
+        let mut walk = state.behind.clone();
+        let mut found = Self::default();
         for point in points.iter().rev() {
             walk.go_back(point, places, &mut found)?;
         }

@@ -230,14 +230,14 @@ impl SyncPointBlock {
         let steps = join.members.iter().map(|member| base.steps(member.lane, member.behind));
         let steps: Vec<u64> = steps.collect();
         // Lanes in lock-step, the usual case, take no bytes each.
-        let mark = |bit: u64, holds: bool| if holds { bit } else { 0 };
+        let set_flag = |bit: u64, holds: bool| if holds { bit } else { 0 };
         let marks = JOIN
             | has_stretch
-            | mark(IN_STEP, join.in_shared_step)
-            | mark(SAME_LANES, base.lanes == lanes)
-            | mark(SAME_STEPS, steps.iter().all(|own| Some(own) == steps.first()))
-            | mark(NO_WAITS, join.members.iter().all(|member| member.wait.is_zero()))
-            | mark(NO_TAILS, join.members.iter().all(|member| member.tail.is_zero()));
+            | set_flag(IN_STEP, join.in_shared_step)
+            | set_flag(SAME_LANES, base.lanes == lanes)
+            | set_flag(SAME_STEPS, steps.iter().all(|own| Some(own) == steps.first()))
+            | set_flag(NO_WAITS, join.members.iter().all(|member| member.wait.is_zero()))
+            | set_flag(NO_TAILS, join.members.iter().all(|member| member.tail.is_zero()));
         write_varint(raw, marks);
         write_varint(raw, release);
         write_varint(raw, program_code(join.program));
@@ -315,26 +315,32 @@ pub(super) fn decode_raw(raw: &[u8]) -> Option<Vec<SyncPoint>> {
     let count = usize::try_from(cursor.take()?).ok()?;
     // Every point takes several bytes, so a count that is too large is refused before any
     // allocation.
-    (count > 0 && count <= cursor.left()).then_some(())?;
+    if count == 0 || count > cursor.left() {
+        return None;
+    }
     let mut base = PointBase::default();
     let mut points = Vec::with_capacity(count);
     for _ in 0..count {
         points.push(read_point(&mut cursor, &mut base)?);
     }
-    cursor.is_done().then_some(points)
+    if cursor.is_done() { Some(points) } else { None }
 }
 
 fn read_point(cursor: &mut VarintReader<'_>, base: &mut PointBase) -> Option<SyncPoint> {
     let marks = cursor.take()?;
-    (marks & !KNOWN_MARKS == 0).then_some(())?;
+    if marks & !KNOWN_MARKS != 0 {
+        return None;
+    }
     let release = cycles(apply_zigzag_difference(cursor.take()?, base.release.0))?;
     base.release = release;
     let kind = match marks & KIND {
         JOIN => SyncPointKind::Join(read_join(cursor, base, marks, release)?),
         AWAITED => {
             base.awaited = base.awaited.checked_add(cursor.take()?)?;
-            let (number, is_told) = (base.awaited, marks & IS_TOLD != 0);
-            let (lane, waiting) = (read_place(cursor, base)?, read_place(cursor, base)?);
+            let number = base.awaited;
+            let is_told = marks & IS_TOLD != 0;
+            let lane = read_place(cursor, base)?;
+            let waiting = read_place(cursor, base)?;
             SyncPointKind::Awaited(AwaitedLane { number, lane, waiting, is_told })
         }
         HAND_OVER => SyncPointKind::HandOver(read_hand_over(cursor, base, marks)?),
@@ -362,19 +368,25 @@ fn read_join(
     let last = usize::try_from(cursor.take()?).ok()?;
     if marks & SAME_LANES == 0 {
         let count = usize::try_from(cursor.take()?).ok()?;
-        (count <= cursor.left()).then_some(())?;
+        if count > cursor.left() {
+            return None;
+        }
         base.lanes.clear();
         let mut lane = 0u32;
         for place in 0..count {
             let apart = u32::try_from(cursor.take()?).ok()?;
             // Sorted, and without duplicates.
-            (place == 0 || apart > 0).then_some(())?;
+            if place != 0 && apart == 0 {
+                return None;
+            }
             lane = lane.checked_add(apart)?;
             base.lanes.push(lane);
         }
     }
     let lanes = std::mem::take(&mut base.lanes);
-    (last < lanes.len()).then_some(())?;
+    if last >= lanes.len() {
+        return None;
+    }
     let every = if marks & SAME_STEPS == 0 { None } else { Some(cursor.take()?) };
     let mut members = Vec::with_capacity(lanes.len());
     for lane in &lanes {
@@ -395,7 +407,9 @@ fn read_join(
         }
     }
     // The last arrival does not wait.
-    members.get(last).is_some_and(|last| last.wait.is_zero()).then_some(())?;
+    if members.get(last).is_none_or(|last| !last.wait.is_zero()) {
+        return None;
+    }
     Some(LaneJoin { program, in_shared_step: marks & IN_STEP != 0, cost, last, members })
 }
 
@@ -413,8 +427,11 @@ fn read_hand_over(
     let number = apply_zigzag_difference(cursor.take()?, base.awaited);
     let from = u32::try_from(cursor.take()?).ok()?;
     let to = read_place(cursor, base)?;
-    (from != to.lane).then_some(())?;
-    let (lag, wait) = (cycles(cursor.take()?)?, cycles(cursor.take()?)?);
+    if from == to.lane {
+        return None;
+    }
+    let lag = cycles(cursor.take()?)?;
+    let wait = cycles(cursor.take()?)?;
     Some(LaneHandOver { number, from, to, lag, wait, in_step: marks & IN_STEP != 0 })
 }
 
@@ -422,19 +439,24 @@ fn read_hand_over(
 pub(super) fn read_stretch(cursor: &mut VarintReader<'_>, release: Cycles) -> Option<StretchSums> {
     let start = release.checked_sub(Cycles(cursor.take()?))?;
     let steps = cursor.take()?;
-    (steps <= MAX_STEPS).then_some(())?;
+    if steps > MAX_STEPS {
+        return None;
+    }
     let longest = match cursor.take()?.checked_sub(1) {
         None => None,
         Some(class) => {
             let class = StepClass::from_code(class)?;
-            let (kind, activity) = (class.kind(), class.activity());
+            let kind = class.kind();
+            let activity = class.activity();
             let program = program_from_code(cursor.take()?)?;
             Some(LongestStep { program, kind, activity, cycles: cycles(cursor.take()?)? })
         }
     };
     let used = cursor.take()?;
     let mut columns = [[0u64; ACTIVITIES]; 4];
-    (used >> columns.as_flattened().len() == 0).then_some(())?;
+    if used >> columns.as_flattened().len() != 0 {
+        return None;
+    }
     for (place, sum) in columns.as_flattened_mut().iter_mut().enumerate() {
         if used & (1 << place) != 0 {
             *sum = cursor.take()?;
@@ -451,5 +473,5 @@ pub(super) fn read_stretch(cursor: &mut VarintReader<'_>, release: Cycles) -> Op
     };
     // Steps of a lane do not overlap, so no stretch is busy for longer than its length.
     let fits = totals.cycles.total() <= release - start && totals.is_balanced();
-    fits.then_some(StretchSums { start, totals })
+    if fits { Some(StretchSums { start, totals }) } else { None }
 }

@@ -74,7 +74,8 @@ impl PathProgram {
         for (id, sum) in (0i64..).zip(all) {
             let lane = lanes.get(sum.lane).map(|info| info.number().number());
             let Self { class, program, steps, cycles, position, longest, .. } = *sum;
-            let (program, kind) = (program.map(|program| program.0), class.kind().name());
+            let program = program.map(|program| program.0);
+            let kind = class.kind().name();
             let stream = class.stream().name();
             let [steps, cycles, position, longest] =
                 [steps, cycles.0, position, longest.0].map(|number| number as i64);
@@ -99,8 +100,10 @@ impl PathProgram {
             let lane = *places.get(&cells.small(0)?)?;
             let kind = cells.named(2, |name| Some(ProgramKind::from_name(name)))?;
             let class = StepClass::new(kind, cells.named(3, StreamEndpoint::from_name)?);
-            let (steps, cycles) = (cells.count(4, MAX_STEPS)?, cells.count(5, MAX_CYCLES)?);
-            let (position, longest) = (cells.count(6, MAX_STEPS)?, cells.count(7, MAX_CYCLES)?);
+            let steps = cells.count(4, MAX_STEPS)?;
+            let cycles = cells.count(5, MAX_CYCLES)?;
+            let position = cells.count(6, MAX_STEPS)?;
+            let longest = cells.count(7, MAX_CYCLES)?;
             let program = cells.small(1).map(ProgramId);
             let sum = Self { lane, program, class, steps, cycles, position, longest };
             Some(sum).filter(|sum| lanes.get(lane).is_some_and(|info| sum.is_sane(info.steps)))
@@ -113,8 +116,8 @@ impl PathProgram {
 
 /// True if sums by program are equal, apart from the steps that they show.
 pub(super) fn are_same_sums(these: &[PathProgram], those: &[PathProgram]) -> bool {
-    let figures = |sum: &PathProgram| (sum.key(), sum.steps, sum.cycles);
-    these.iter().map(figures).eq(those.iter().map(figures))
+    let get_figures = |sum: &PathProgram| (sum.key(), sum.steps, sum.cycles);
+    these.iter().map(get_figures).eq(those.iter().map(get_figures))
 }
 
 /// Sums the cycles of steps by program.
@@ -148,7 +151,8 @@ impl ProgramCycleCounter {
         if let Some(last) = positions.end.checked_sub(1).filter(|_| !positions.is_empty()) {
             self.held.insert(lane, of.held_chunk(last)?);
         }
-        let (first, end) = (positions.start, positions.end);
+        let first = positions.start;
+        let end = positions.end;
         // The sums of whole segments are stored in the file.
         let inner = (first + 1).next_multiple_of(SEGMENT_STEPS)
             ..end.saturating_sub(1) / SEGMENT_STEPS * SEGMENT_STEPS;
@@ -199,7 +203,9 @@ impl ProgramCycleCounter {
         let fresh = self.sums.len();
         let place = *self.places.entry((lane, program, class)).or_insert(fresh);
         if place == fresh {
-            let (steps, cycles, longest) = (0, Cycles::ZERO, Cycles::ZERO);
+            let steps = 0;
+            let cycles = Cycles::ZERO;
+            let longest = Cycles::ZERO;
             self.sums.push(PathProgram { lane, program, class, steps, cycles, position, longest });
             self.followers.push(fresh);
         }

@@ -159,7 +159,8 @@ impl SyncPointRecorder {
     /// Adds a lane.
     pub(crate) fn add_lane(&mut self, number: LaneNumber) -> LaneIndex {
         let lane = LaneIndex(self.lanes.len());
-        let (own, sub_lane) = (number.at(), number.sub_lane());
+        let own = number.at();
+        let sub_lane = number.sub_lane();
         let at = self.ipus.iter().position(|lanes| lanes.at == own).unwrap_or(self.ipus.len());
         if at == self.ipus.len() {
             self.ipus.push(IpuLanes { at: own, lanes: Vec::new(), overlap: None });
@@ -224,8 +225,11 @@ impl SyncPointRecorder {
     /// step since then is replaced.
     fn open_hand_over(&mut self, waiting: LanePlace, from: LaneIndex, is_told: bool) {
         self.awaited += 1;
-        let (from, number) = (&self.lanes[from.0], self.awaited);
-        let (end, stretch, lane) = (from.end(), from.stretch, from.place());
+        let from = &self.lanes[from.0];
+        let number = self.awaited;
+        let end = from.end();
+        let stretch = from.stretch;
+        let lane = from.place();
         self.open.insert(waiting.lane, OpenHandOver { from: lane, end, stretch, number });
         let awaited = AwaitedLane { number, lane, waiting, is_told };
         let kind = SyncPointKind::Awaited(awaited);
@@ -293,15 +297,18 @@ impl SyncPointRecorder {
 
     /// Adds the join of all lanes at the end of the run.
     fn end_run(&mut self) {
-        let lanes = || self.lanes.iter().filter(|lane| lane.steps > 0);
-        let Some((last, end)) = first_max(lanes().map(LaneProgress::end)) else { return };
-        let member = |lane: &LaneProgress| {
-            let (wait, tail) = (end - lane.end(), Cycles::ZERO);
-            JoinMember { lane: lane.number.number(), behind: lane.steps, wait, tail }
-        };
-        let stretch = lanes().nth(last).and_then(|lane| lane.stretch);
-        let members = lanes().map(member).collect();
-        let (program, cost) = (None, Cycles::ZERO);
+        let iter_lanes = || self.lanes.iter().filter(|lane| lane.steps > 0);
+        let Some((last, end)) = first_max(iter_lanes().map(LaneProgress::end)) else { return };
+        let stretch = iter_lanes().nth(last).and_then(|lane| lane.stretch);
+        let members = iter_lanes()
+            .map(|lane| {
+                let wait = end - lane.end();
+                let tail = Cycles::ZERO;
+                JoinMember { lane: lane.number.number(), behind: lane.steps, wait, tail }
+            })
+            .collect();
+        let program = None;
+        let cost = Cycles::ZERO;
         self.add_join(
             LaneJoin { program, in_shared_step: false, cost, last, members },
             end,
@@ -333,8 +340,8 @@ impl SyncPointRecorder {
     /// True if the lanes of two parts of a step may wait for each other. Parts come by class of
     /// replicas; classes wait on their own except where all replicas meet.
     fn meet(&self, one: &(LaneIndex, StepRecord), other: &(LaneIndex, StepRecord)) -> bool {
-        let class = |part: &(LaneIndex, StepRecord)| self.lanes[part.0.0].number.class();
-        self.programs.joins_replicas(one.1.program) || class(one) == class(other)
+        let get_class = |part: &(LaneIndex, StepRecord)| self.lanes[part.0.0].number.class();
+        self.programs.joins_replicas(one.1.program) || get_class(one) == get_class(other)
     }
 
     /// Adds the join of parts of a step whose lanes may wait for each other.
@@ -349,23 +356,26 @@ impl SyncPointRecorder {
         if self.is_told || shared.len() < 2 {
             return false;
         }
-        let lanes = || shared.iter().map(|(lane, _)| &self.lanes[lane.0]);
-        let Some((last, arrived)) = first_max(lanes().map(LaneProgress::end)) else { return false };
-        let mut parts = shared.iter().zip(lanes());
+        let iter_lanes = || shared.iter().map(|(lane, _)| &self.lanes[lane.0]);
+        let Some((last, arrived)) = first_max(iter_lanes().map(LaneProgress::end)) else {
+            return false;
+        };
+        let mut parts = shared.iter().zip(iter_lanes());
         let idle = parts.any(|((_, record), lane)| lane.end() < record.range.start);
-        let have_come = lanes().all(|lane| lane.steps > 0)
+        let have_come = iter_lanes().all(|lane| lane.steps > 0)
             && shared.iter().all(|(_, record)| arrived <= record.range.start);
         if !idle || !have_come {
             return false;
         }
-        let member = |lane: &LaneProgress| JoinMember {
-            lane: lane.number.number(),
-            behind: lane.steps,
-            wait: arrived - lane.end(),
-            tail: Cycles::ZERO,
-        };
-        let members = lanes().map(member).collect();
-        let stretch = lanes().nth(last).and_then(|lane| lane.stretch);
+        let members = iter_lanes()
+            .map(|lane| JoinMember {
+                lane: lane.number.number(),
+                behind: lane.steps,
+                wait: arrived - lane.end(),
+                tail: Cycles::ZERO,
+            })
+            .collect();
+        let stretch = iter_lanes().nth(last).and_then(|lane| lane.stretch);
         for (lane, record) in shared {
             let lane = &mut self.lanes[lane.0];
             // Later cycles without a step count for the next stretch.
@@ -388,20 +398,21 @@ impl SyncPointRecorder {
         let starts = shared.iter().map(|(_, record)| record.range.start);
         let Some((_, arrived)) = first_max(starts) else { return false };
         // A lane that was released before the last one arrived did not wait for it.
-        let waits = |record: &StepRecord| record.range.end >= arrived;
+        let is_waiting = |record: &StepRecord| record.range.end >= arrived;
         let is_sync = shared.iter().all(|(_, record)| record.class.kind() == ProgramKind::Sync);
-        let joined = || shared.iter().filter(|(_, record)| waits(record));
-        let release = joined().map(|(_, record)| record.range.end).min();
-        let last = joined().position(|(_, record)| record.range.start == arrived);
-        let (Some(release), Some(last), true) = (release, last, is_sync && joined().count() >= 2)
-        else {
+        let iter_joined = || shared.iter().filter(|(_, record)| is_waiting(record));
+        let release = iter_joined().map(|(_, record)| record.range.end).min();
+        let last = iter_joined().position(|(_, record)| record.range.start == arrived);
+        if !is_sync || iter_joined().count() < 2 {
             return false;
-        };
+        }
+        let Some(release) = release else { return false };
+        let Some(last) = last else { return false };
         let mut stretch = None;
         let mut members = Vec::with_capacity(shared.len());
         for (lane, record) in shared {
             let lane = &mut self.lanes[lane.0];
-            if !waits(record) {
+            if !is_waiting(record) {
                 lane.take(record);
                 continue;
             }
@@ -416,7 +427,8 @@ impl SyncPointRecorder {
             if !rest.range.is_empty() {
                 lane.sum(&rest);
             }
-            let (wait, tail) = (arrived - start, end - release);
+            let wait = arrived - start;
+            let tail = end - release;
             members.push(JoinMember { lane: lane.number.number(), behind: lane.steps, wait, tail });
         }
         let join = LaneJoin {
@@ -457,8 +469,10 @@ impl SyncPointRecorder {
         lane.pass(record);
         lane.stretch = Some(StretchSums::empty(end));
         lane.waited_for = Some(from);
-        let (lag, wait) = (Cycles::ZERO, end - start);
-        let (from, to) = (from.lane, lane.place());
+        let lag = Cycles::ZERO;
+        let wait = end - start;
+        let from = from.lane;
+        let to = lane.place();
         let hand_over = LaneHandOver { number: of, from, to, lag, wait, in_step: true };
         let kind = SyncPointKind::HandOver(hand_over);
         self.add_point(SyncPoint { release: end, kind, stretch });
@@ -479,8 +493,12 @@ impl SyncPointRecorder {
         let open = self.open.remove(&lane.number.number());
         // Lanes of other tools may overlap; in that case it did not wait.
         let Some(open) = open.filter(|open| open.end <= start) else { return };
-        let (from, number, release) = (open.from.lane, open.number, open.end);
-        let (to, lag, wait) = (lane.place(), start - release, start - end);
+        let from = open.from.lane;
+        let number = open.number;
+        let release = open.end;
+        let to = lane.place();
+        let lag = start - release;
+        let wait = start - end;
         let hand_over = LaneHandOver { number, from, to, lag, wait, in_step: false };
         lane.waited_for = Some(open.from);
         let mut stretch = None;
@@ -495,7 +513,8 @@ impl SyncPointRecorder {
 
     /// Infers that a lane waits for the last of the lanes of its IPU that satisfy `may`.
     fn infer(&mut self, lane: LaneIndex, may: impl Fn(&LaneProgress) -> bool) {
-        let (ipu, waiting) = (self.lanes[lane.0].ipu, self.lanes[lane.0].place());
+        let ipu = self.lanes[lane.0].ipu;
+        let waiting = self.lanes[lane.0].place();
         let others = self.ipus[ipu].lanes.iter().filter(|other| **other != lane);
         let others = others.filter(|other| may(&self.lanes[other.0]));
         let from = others.max_by_key(|other| {

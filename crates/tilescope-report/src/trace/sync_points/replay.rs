@@ -53,20 +53,22 @@ fn for_each_step(
     mut each: impl FnMut(usize, &StepRecord) -> Result<(), ReportError>,
 ) -> Result<(), ReportError> {
     let lanes = 0..store.lanes.len();
-    let steps = |lane| LaneSteps { store, lane, chunks: 0, records: Vec::new().into_iter() };
-    let mut lanes: Vec<LaneSteps> = lanes.map(steps).collect();
+    let mut lanes: Vec<LaneSteps> = lanes
+        .map(|lane| LaneSteps { store, lane, chunks: 0, records: Vec::new().into_iter() })
+        .collect();
     let mut heads: Vec<Option<StepRecord>> = Vec::with_capacity(lanes.len());
     for lane in &mut lanes {
         heads.push(lane.next(on_steps)?);
     }
-    let head = |(lane, head): (usize, &Option<StepRecord>)| {
+    let get_head = |(lane, head): (usize, &Option<StepRecord>)| {
         head.as_ref().map(|record| Reverse((record.step, lane)))
     };
     let mut next: BinaryHeap<Reverse<(StepId, usize)>> =
-        heads.iter().enumerate().filter_map(head).collect();
+        heads.iter().enumerate().filter_map(get_head).collect();
     while let Some(Reverse((_, at))) = next.pop() {
         let until = next.peek().map(|Reverse(first)| *first);
-        let (Some(lane), Some(head)) = (lanes.get_mut(at), heads.get_mut(at)) else { continue };
+        let Some(lane) = lanes.get_mut(at) else { continue };
+        let Some(head) = heads.get_mut(at) else { continue };
         // Up to the point where another lane continues: mostly more than one step.
         while let Some(record) = head {
             if until.is_some_and(|until| (record.step, at) > until) {
@@ -95,8 +97,8 @@ impl Replay {
     fn step(&mut self, store: &TraceStore, at: usize, record: &StepRecord) {
         let Some(info) = store.lanes.get(at) else { return };
         let recorder = &mut self.recorder;
-        let new = || (recorder.add_lane(info.number()), 0);
-        let (lane, steps) = self.lanes.entry(at).or_insert_with(new);
+        let (lane, steps) =
+            self.lanes.entry(at).or_insert_with(|| (recorder.add_lane(info.number()), 0));
         *steps += 1;
         self.recorder.push(*lane, record);
     }
@@ -214,8 +216,9 @@ impl<'a> Comparison<'a> {
                 return Ok(());
             }
             self.told.pop_front();
-            let number = |place: LanePlace| LaneNumber::from_number(place.lane);
-            if let (Some(from), Some(to)) = (number(awaited.lane), number(awaited.waiting)) {
+            let get_number = |place: LanePlace| LaneNumber::from_number(place.lane);
+            if let (Some(from), Some(to)) = (get_number(awaited.lane), get_number(awaited.waiting))
+            {
                 self.replay.recorder.hand_over(from.at(), from.sub_lane(), to.sub_lane());
             }
             self.compare_blocks()?;
@@ -257,10 +260,11 @@ impl<'a> Comparison<'a> {
 
 /// Describes the difference of a block of points from the stored one.
 fn difference_of(found: &[u8], stored: Option<&[u8]>) -> String {
-    let points = |raw: &[u8]| decode_raw(raw).unwrap_or_default();
-    let (found, stored) = (points(found), stored.map(points).unwrap_or_default());
+    let read_points = |raw: &[u8]| decode_raw(raw).unwrap_or_default();
+    let found = read_points(found);
+    let stored = stored.map(read_points).unwrap_or_default();
     let mut pairs = found.iter().zip(&stored);
-    let words = |point: &SyncPoint| match &point.kind {
+    let describe = |point: &SyncPoint| match &point.kind {
         SyncPointKind::Join(join) => format!("a join of {} lanes", join.members.len()),
         SyncPointKind::Awaited(_) => "a lane that is waited for".to_owned(),
         SyncPointKind::HandOver(_) => "a hand-over".to_owned(),
@@ -268,9 +272,9 @@ fn difference_of(found: &[u8], stored: Option<&[u8]>) -> String {
     match pairs.find(|(found, stored)| found != stored) {
         Some((found, stored)) => format!(
             "the steps have {} at {}, the sync points {} at {}",
-            words(found),
+            describe(found),
             found.release.0,
-            words(stored),
+            describe(stored),
             stored.release.0
         ),
         None => format!(

@@ -330,7 +330,7 @@ fn path_index(orders: &[Order]) -> PathIndex {
 }
 
 #[test]
-fn the_path_goes_on_where_the_last_one_came_from() {
+fn the_path_continues_on_the_lane_that_arrived_last() {
     // IPU 1 is last at the first sync, IPU 0 at the second.
     let orders = [
         Order::Work { ipu: 0, io: false, cycles: 10 },
@@ -352,7 +352,7 @@ fn the_path_goes_on_where_the_last_one_came_from() {
 }
 
 #[test]
-fn where_several_came_at_once_the_path_goes_on_where_the_first_of_them_is() {
+fn of_simultaneous_arrivals_the_path_continues_on_the_first_lane() {
     let orders = [
         Order::Work { ipu: 0, io: false, cycles: 10 },
         Order::Work { ipu: 1, io: false, cycles: 10 },
@@ -369,7 +369,7 @@ fn where_several_came_at_once_the_path_goes_on_where_the_first_of_them_is() {
 
 /// Steps of a damaged file may begin after the end of later ones.
 #[test]
-fn a_stretch_that_starts_behind_its_release_is_written() {
+fn a_stretch_that_starts_after_its_release_is_written() {
     let hand_over = LaneHandOver {
         number: 0,
         from: 0,

@@ -53,10 +53,10 @@ impl CriticalPath {
     ) -> Option<LaneWait> {
         let (awaited, wait, arrived, hop, lanes, lead) = match &point.kind {
             SyncPointKind::Join(join) if join.in_shared_step == in_step => {
-                let own = |member: &&super::point::JoinMember| {
+                let is_own = |member: &&super::point::JoinMember| {
                     (member.lane, member.behind) == (number, behind)
                 };
-                let own = join.members.iter().find(own)?;
+                let own = join.members.iter().find(is_own)?;
                 let others = join.members.iter().enumerate().filter(|(at, _)| *at != join.last);
                 let lead = others.map(|(_, member)| member.wait).min().unwrap_or_default();
                 let last = join.members.get(join.last)?.lane;
@@ -64,7 +64,9 @@ impl CriticalPath {
                 (last, own.wait, arrived, PathHop::Join(join.program), join.members.len(), lead)
             }
             SyncPointKind::HandOver(of) if of.in_step == in_step && of.holds_back() => {
-                ((of.to.lane, of.to.behind) == (number, behind)).then_some(())?;
+                if (of.to.lane, of.to.behind) != (number, behind) {
+                    return None;
+                }
                 let wait = of.wait.saturating_sub(of.lag);
                 (of.from, wait, point.release, PathHop::HandOver, 2, wait)
             }
@@ -108,13 +110,13 @@ impl CriticalPath {
     }
 
     fn step_back(&self, point: &SyncPoint, walk: &mut WalkBack) {
-        let own = |number: u32| self.lane_position(number) == Some(walk.lane);
+        let is_own = |number: u32| self.lane_position(number) == Some(walk.lane);
         let (awaited, hop) = match &point.kind {
-            SyncPointKind::Join(join) if join.members.iter().any(|member| own(member.lane)) => {
+            SyncPointKind::Join(join) if join.members.iter().any(|member| is_own(member.lane)) => {
                 let last = join.members.get(join.last).map(|last| last.lane);
                 (last, PathHop::Join(join.program))
             }
-            SyncPointKind::HandOver(of) if of.holds_back() && own(of.to.lane) => {
+            SyncPointKind::HandOver(of) if of.holds_back() && is_own(of.to.lane) => {
                 (Some(of.from), PathHop::HandOver)
             }
             _ => return,

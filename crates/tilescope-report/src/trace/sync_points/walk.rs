@@ -86,7 +86,8 @@ impl WalkState {
     /// The state after the last step of a run with `lanes` lanes that ends at `end`.
     pub(super) fn at_end(lanes: usize, end: Cycles) -> Self {
         let state = LaneState { slack: Cycles::ZERO, until: end };
-        let (range, totals) = (CycleRange::new(end, end), StepTotals::default());
+        let range = CycleRange::new(end, end);
+        let totals = StepTotals::default();
         Self {
             lanes: vec![state; lanes],
             path: OpenStretch { lane: 0, range, totals },
@@ -120,7 +121,9 @@ impl WalkState {
         }
         // Missing points would leave the path in the middle of a lane.
         let OpenStretch { lane, range, .. } = self.path;
-        (starts.get(lane) == Some(&range.start)).then_some(()).ok_or(Contradiction)?;
+        if starts.get(lane) != Some(&range.start) {
+            return Err(Contradiction);
+        }
         let first = starts.iter().copied().min().unwrap_or_default();
         // Nothing is recorded before the first step of its lane, but the path covers the run.
         self.path.range = CycleRange::new(first, range.end);
@@ -137,10 +140,12 @@ impl WalkState {
     ) -> Result<(), Contradiction> {
         let release = point.release;
         let arrived = release.checked_sub(join.cost).ok_or(Contradiction)?;
-        let place = |lane: u32| places.get(&lane).copied().ok_or(Contradiction);
-        let (mut least, mut second, mut is_on_path) = (Cycles::MAX, None, false);
+        let find_place = |lane: u32| places.get(&lane).copied().ok_or(Contradiction);
+        let mut least = Cycles::MAX;
+        let mut second = None;
+        let mut is_on_path = false;
         for (at, member) in join.members.iter().enumerate() {
-            let lane = place(member.lane)?;
+            let lane = find_place(member.lane)?;
             let state = self.lanes.get_mut(lane).ok_or(Contradiction)?;
             let begins = release.saturating_add(member.tail);
             seen.work(lane, state.until.saturating_sub(begins), state.slack);
@@ -151,7 +156,7 @@ impl WalkState {
             }
         }
         for member in &join.members {
-            let lane = place(member.lane)?;
+            let lane = find_place(member.lane)?;
             let state = self.lanes.get_mut(lane).ok_or(Contradiction)?;
             state.until = arrived.checked_sub(member.wait).ok_or(Contradiction)?;
             state.slack = least.saturating_add(member.wait);
@@ -164,7 +169,7 @@ impl WalkState {
         }
         let last = join.members.get(join.last).ok_or(Contradiction)?;
         if is_on_path && self.path.begins_at(release)? {
-            let last = place(last.lane)?;
+            let last = find_place(last.lane)?;
             // A single lane is late by all its work.
             seen.lead(last, join.program, second.unwrap_or(arrived));
             self.path.go_to(last, point, PathHop::Join(join.program), seen);
@@ -179,15 +184,18 @@ impl WalkState {
         places: &LanePlaces,
         seen: &mut impl WalkObserver,
     ) -> Result<(), Contradiction> {
-        let place = |lane: u32| places.get(&lane).copied().ok_or(Contradiction);
-        let (from, to) = (place(of.from)?, place(of.to.lane)?);
+        let find_place = |lane: u32| places.get(&lane).copied().ok_or(Contradiction);
+        let from = find_place(of.from)?;
+        let to = find_place(of.to.lane)?;
         let next = point.release.saturating_add(of.lag);
         let going_on = self.lanes.get_mut(to).ok_or(Contradiction)?;
         // If it was held back, the lag is part of its work, and moves with the release.
         let spare = if of.holds_back() { Cycles::ZERO } else { of.lag };
         self.bounds.insert(of.number, going_on.slack.saturating_add(spare));
         // At most one wait per lane can be open at a time.
-        (self.bounds.len() <= places.len()).then_some(()).ok_or(Contradiction)?;
+        if self.bounds.len() > places.len() {
+            return Err(Contradiction);
+        }
         if !of.holds_back() {
             return Ok(());
         }

@@ -22,12 +22,12 @@ pub(super) fn facts(
     };
     let rows = found.rows.iter().filter(|row| row.name.to_lowercase().contains(&word));
     let rows: Vec<&LimitsRow> = rows.collect();
-    let explained = |row: &LimitsRow| {
+    let explain = |row: &LimitsRow| {
         let operation = row.operation;
         let place = ViewLocation { operation, ..ViewLocation::view("limits") };
         opened.linked(explained(row, &found.machine), operation.map(|_| place).as_ref())
     };
-    Ok(json!({ "explained": first(rows.into_iter(), limit, explained) }))
+    Ok(json!({ "explained": first(rows.into_iter(), limit, explain) }))
 }
 
 /// The use of the cycles of an operation.

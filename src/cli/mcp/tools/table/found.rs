@@ -13,10 +13,9 @@ pub(super) fn rows(opened: &OpenedReport, query: &str, limit: usize) -> Result<V
     let query = read_query(query)?;
     let all = SearchCatalogue::read(&opened.report)?;
     let found = find(&opened.report, &all, &query)?;
-    let hit = |hit: &CatalogueItem| opened.linked(hit_json(hit), Some(&place(hit)));
     Ok(json!({
         "totals": found.totals,
-        "rows": first(found.hits.iter(), limit, hit),
+        "rows": first(found.hits.iter(), limit, |hit| opened.linked(hit_json(hit), Some(&place(hit)))),
         "units": {
             "cycles": "cycles of all executions, added over IPUs",
             "bytes": "moved by all executions; of variables over all tiles; of vertices code and state",
