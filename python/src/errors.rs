@@ -3,6 +3,7 @@
 use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use tilescope_analysis::sql::SqlError;
 use tilescope_arrow::TableError;
 
 create_exception!(
@@ -36,6 +37,14 @@ pub(crate) fn table_error(error: TableError) -> PyErr {
         TableError::Arrow(error) => arrow_error(error),
         TableError::Unknown { .. } => unknown_name(error.to_string()),
         error => PyValueError::new_err(error.to_string()),
+    }
+}
+
+/// The exception for a question in SQL that has no answer.
+pub(crate) fn sql_error(error: SqlError) -> PyErr {
+    match error {
+        SqlError::Report(error) => report_error(error),
+        error => unknown_name(error.to_string()),
     }
 }
 

@@ -285,7 +285,7 @@ impl ColumnQuantity {
     }
 
     /// The unit as SQL lists it.
-    pub(crate) fn unit(self) -> &'static str {
+    pub fn unit(self) -> &'static str {
         match self {
             Self::Words => "",
             Self::Id => "id",

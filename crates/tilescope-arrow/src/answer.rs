@@ -7,9 +7,11 @@
 
 use crate::column::{ColumnBuilder, ColumnKind};
 use crate::files::{ArrowFileError, parquet_writer};
+use crate::metadata::of_report;
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 use tilescope_analysis::records::ValueRef;
@@ -107,6 +109,7 @@ pub fn write_answer(
         held: Vec::new(),
         held_bytes: 0,
         done: 0,
+        metadata: of_report(report, ""),
         output: Some(output),
         file: None,
         problem: None,
@@ -128,6 +131,8 @@ struct AnswerRows<W: Write + Send> {
     held_bytes: usize,
     /// Rows before those that are held.
     done: u64,
+    /// What the file says of the report.
+    metadata: HashMap<String, String>,
     /// Until it is a file.
     output: Option<W>,
     file: Option<AnswerFile<W>>,
@@ -249,7 +254,8 @@ impl<W: Write + Send> AnswerRows<W> {
             self.kinds.iter().map(|kind| kind.unwrap_or(OF_NOTHING)).collect();
         let columns = self.names.iter().zip(&kinds);
         let field = |(name, kind): (&String, &ColumnKind)| Field::new(name, kind.data_type(), true);
-        let schema = Arc::new(Schema::new(columns.map(field).collect::<Vec<Field>>()));
+        let fields: Vec<Field> = columns.map(field).collect();
+        let schema = Arc::new(Schema::new_with_metadata(fields, self.metadata.clone()));
         let writer = parquet_writer(output, &schema)
             .map_err(|error: ArrowFileError| AnswerFileError::Write(error.to_string()))?;
         Ok(AnswerFile { writer, schema, kinds })

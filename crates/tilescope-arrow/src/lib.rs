@@ -8,6 +8,7 @@
 //! | `records` | rows that are made while they are read, executed steps batch by batch |
 //! | `views` | tables that are made whole, by what their cells hold |
 //! | `column` | columns, by what is declared of them |
+//! | `metadata` | units of columns, and the report that a table is of |
 //! | `files` | Parquet and Arrow files, written as batches come (feature `files`) |
 //! | `answer` | answers to questions in SQL as Parquet files (feature `files`) |
 
@@ -19,6 +20,7 @@ mod answer;
 mod column;
 #[cfg(feature = "files")]
 mod files;
+mod metadata;
 mod records;
 mod table;
 mod text_dictionary;

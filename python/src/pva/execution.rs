@@ -135,6 +135,10 @@ impl Step {
                 return Ok(Some(range.iter().collect()));
             }
         }
+        // What prepares a copy with the host keeps one tile busy, and nobody says which.
+        if on_ipu.active_tiles == 1 {
+            return Ok(Some(vec![all.first]));
+        }
         // Who moves data is active.
         let body = self.data.programs()?.body(self.program_id()?);
         let exchanges = self.data.exchanges()?;
@@ -164,7 +168,7 @@ impl Step {
 impl Step {
     #[getter]
     fn program(&self) -> PyResult<Program> {
-        Ok(Program { data: self.data.clone(), id: self.program_id()? })
+        Program::of_step(&self.data, self.program_id()?)
     }
 
     /// The compute set of an `OnTileExecute`; none of other steps.

@@ -223,6 +223,18 @@ impl Report {
         &self.source
     }
 
+    /// Checks that the file was not written to since it was opened: answers may be of two versions of
+    /// it.
+    ///
+    /// # Errors
+    /// [`ReportError::Rewritten`] if it was.
+    pub fn check_unchanged(&self) -> Result<(), ReportError> {
+        if self.held.is_changed() {
+            return Err(ReportError::Rewritten { path: self.path.clone() });
+        }
+        Ok(())
+    }
+
     /// Size of the report file; of one made of a profile of another tool, not of that profile.
     pub fn file_size(&self) -> Bytes {
         Bytes(self.bytes)
