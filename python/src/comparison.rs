@@ -109,7 +109,7 @@ impl Comparison {
     /// The overview of changes, as Markdown.
     fn markdown(&self, py: Python<'_>, limit: usize) -> PyResult<String> {
         let page = detached(py, || overview(&self.sides())).map_err(report_error)?;
-        Ok(markdown(&page, limit))
+        Ok(markdown(&page, std::iter::empty(), limit))
     }
 
     /// A table of differences: `memory/variables`, or the first of a view for `memory`.

@@ -3,6 +3,7 @@
 use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use tilescope_analysis::sql::SqlError;
 use tilescope_arrow::TableError;
 
 create_exception!(
@@ -39,7 +40,15 @@ pub(crate) fn table_error(error: TableError) -> PyErr {
     }
 }
 
-/// The exception for an unknown name; `words` describe the name and list the known ones.
+/// The exception for a question in SQL that has no answer.
+pub(crate) fn sql_error(error: SqlError) -> PyErr {
+    match error {
+        SqlError::Report(error) => report_error(error),
+        error => unknown_name(error.to_string()),
+    }
+}
+
+/// The exception for a name that is not there: `words` are what it is, and what there is instead.
 pub(crate) fn unknown_name(words: impl Into<String>) -> PyErr {
     QueryError::new_err(words.into())
 }

@@ -1,7 +1,7 @@
 //! An open report. Trees are returned as JSON text, which Python parses faster than objects can be
 //! created one by one here.
 
-use crate::errors::{report_error, table_error, unknown_name};
+use crate::errors::{report_error, sql_error, table_error, unknown_name};
 use crate::sql::{self, SqlColumns, SqlParameter};
 use crate::table::Table;
 use crate::threads::detached;
@@ -12,9 +12,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tilescope_analysis::find::{SearchCatalogue, SearchQuery, SearchQueryError, find};
+use tilescope_analysis::sql::{ListedColumn, ListedTable, list_tables};
 use tilescope_analysis::topics::{TOPICS, topic};
 use tilescope_analysis::{insights, summary};
-use tilescope_arrow::{GroupKey, RowSelection, read_groups, read_table, tables};
+use tilescope_arrow::{RowSelection, read_table, tables};
+use tilescope_html::figure_svg;
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{ReportError, ReportOrigin};
 
@@ -142,9 +144,55 @@ impl Report {
         tables().into_iter().map(|table| (table.name, table.about.to_owned())).collect()
     }
 
-    /// A table by name. `ipus` and `cycles` select rows of those tables that have them; `group_by`
-    /// has one row for each group.
-    #[pyo3(signature = (name, ipus=None, cycles=None, group_by=None))]
+    /// Tables that SQL asks, with their columns, types and units, as JSON.
+    fn schema_json(&self, py: Python<'_>) -> PyResult<String> {
+        let listed = detached(py, || list_tables(&self.report)).map_err(sql_error)?;
+        let column = |of: &ListedColumn| {
+            json!({
+                "name": of.name,
+                "type": of.declaration,
+                "unit": Some(&of.unit).filter(|unit| !unit.is_empty()),
+                "about": of.about,
+            })
+        };
+        let table = |of: &ListedTable| {
+            let columns: Vec<Value> = of.columns.iter().map(column).collect();
+            (of.name.clone(), json!({ "about": of.about, "columns": columns }))
+        };
+        text(&listed.iter().map(table).collect::<serde_json::Map<String, Value>>())
+    }
+
+    /// Names of the figures of topics, each with what it shows.
+    #[staticmethod]
+    fn figures() -> Vec<(String, &'static str)> {
+        let named = TOPICS.iter().flat_map(|topic| {
+            topic.figures.iter().map(|of| (format!("{}/{}", topic.id, of.name), of.about))
+        });
+        named.collect()
+    }
+
+    /// A figure of a topic, the first where only the topic is named: its whole name, its title, what
+    /// it shows, and the picture as SVG.
+    fn figure_svg(&self, py: Python<'_>, name: &str, is_dark: bool) -> PyResult<[String; 4]> {
+        let (id, of_topic) = match name.split_once('/') {
+            Some((topic, figure)) => (topic, Some(figure)),
+            None => (name, None),
+        };
+        let asked = topic(id).map_err(|error| unknown_name(error.to_string()))?;
+        let known = asked.figures.iter();
+        let mut known = known.filter(|of| of_topic.is_none_or(|name| name == of.name));
+        let Some(found) = known.next() else {
+            let all: Vec<String> = Self::figures().into_iter().map(|(name, _)| name).collect();
+            let problem = format!("there is no figure {name:?}; there are: {}", all.join(", "));
+            return Err(unknown_name(problem));
+        };
+        let figure = self.read(py, |report| (found.read)(report))?;
+        let svg = figure_svg(&figure, found.about, is_dark);
+        Ok([format!("{id}/{}", found.name), figure.title, found.about.to_owned(), svg])
+    }
+
+    /// A table by name. `ipus` and `cycles` select rows of those tables that have them.
+    #[pyo3(signature = (name, ipus=None, cycles=None))]
     fn table(
         &self,
         py: Python<'_>,

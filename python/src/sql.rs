@@ -1,12 +1,12 @@
 //! SQL queries, answered as by `tilescope query`.
 
-use crate::errors::{report_error, unknown_name};
+use crate::errors::{sql_error, unknown_name};
 use crate::threads::detached;
 use pyo3::prelude::*;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tilescope_analysis::sql::{RowSink, SqlError, SqlQuestion, SqlValue, run};
+use tilescope_analysis::sql::{RowSink, SqlQuestion, SqlValue, run};
 use tilescope_report::Report;
 
 /// The value of a parameter that is not NULL.
@@ -77,9 +77,6 @@ pub(crate) fn ask(
         .map_err(|_| unknown_name(format!("{seconds} is no time limit in seconds")))?;
     let question = SqlQuestion { parameters, time_limit, ..SqlQuestion::new(sql) };
     let mut kept = KeptColumns::default();
-    detached(py, || run(report, &question, &mut kept)).map_err(|error| match error {
-        SqlError::Report(error) => report_error(error),
-        error => unknown_name(error.to_string()),
-    })?;
+    detached(py, || run(report, &question, &mut kept)).map_err(sql_error)?;
     Ok(kept.0)
 }

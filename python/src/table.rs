@@ -54,6 +54,17 @@ impl Table {
         self.schema().fields().iter().map(|field| field.name().clone()).collect()
     }
 
+    /// Name, type, unit of the numbers and meaning of each column.
+    #[getter]
+    fn schema_rows(&self) -> Vec<(String, &'static str, Option<String>, Option<String>)> {
+        let schema = self.schema();
+        let row = |field: &std::sync::Arc<arrow_schema::Field>| {
+            let said = |key: &str| field.metadata().get(key).cloned();
+            (field.name().clone(), type_name(field.data_type()), said("unit"), said("about"))
+        };
+        schema.fields().iter().map(row).collect()
+    }
+
     /// The types of the columns, as a capsule.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(self.schema().as_ref()).map_err(arrow_error)?;
@@ -100,6 +111,17 @@ impl Table {
             }
         }
         Ok(list)
+    }
+}
+
+/// The type that values of a column have in Python.
+fn type_name(kind: &DataType) -> &'static str {
+    match kind {
+        DataType::Boolean => "bool",
+        DataType::Float32 | DataType::Float64 => "float",
+        DataType::Binary => "bytes",
+        kind if kind.is_integer() => "int",
+        _ => "str",
     }
 }
 

@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::{
     COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison,
-    differences, gates_markdown, markdown, outcome, overview, side_titles, table_named,
+    differences, markdown, outcome, overview, side_titles, table_named,
 };
 use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell};
 use tilescope_report::Report;
@@ -138,8 +138,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     if matches.get_flag("markdown") {
         let page = overview(&sides)?;
-        let gates_page = gates_markdown(gates.each());
-        write!(output, "{}{gates_page}", markdown(&page, limit))?;
+        write!(output, "{}", markdown(&page, gates.each(), limit))?;
         return gates.conclude();
     }
     let json = matches.get_flag("json");

@@ -112,7 +112,7 @@ impl Workplace {
         self.directory.path().join("tmp")
     }
 
-    /// Replies to requests, in their order.
+    /// Replies to requests, in the order of those.
     fn replies(&self, requests: &[Value]) -> Vec<Value> {
         let lines: String = (0..)
             .zip(requests)
@@ -125,8 +125,11 @@ impl Workplace {
             .collect();
         let output = served(&lines, &self.temporary());
         assert!(output.status.success(), "{output:?}");
-        let replies: Vec<Value> =
+        let mut replies: Vec<Value> =
             stdout(&output).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        // What is done first is answered first.
+        replies.sort_by_key(|reply| reply["id"].as_u64());
+        assert_eq!(replies.len(), requests.len());
         for (id, reply) in (0..).zip(&replies) {
             assert_eq!((&reply["jsonrpc"], &reply["id"]), (&json!("2.0"), &json!(id)));
         }
@@ -142,10 +145,16 @@ impl Workplace {
             let text = result["content"][0]["text"].as_str().expect("a text");
             assert!(text.len() <= MAX_ANSWER, "{} bytes", text.len());
             let is_error = result["isError"].as_bool().expect("a flag");
-            if is_error {
-                (text.into(), true)
-            } else {
-                (serde_json::from_str(text).expect("JSON"), false)
+            match is_error {
+                true => {
+                    assert_eq!(result.get("structuredContent"), None);
+                    (text.into(), true)
+                }
+                false => {
+                    let answer: Value = serde_json::from_str(text).expect("JSON");
+                    assert_eq!(result["structuredContent"], answer);
+                    (answer, false)
+                }
             }
         };
         replies.into_iter().map(answer).collect()
@@ -198,10 +207,57 @@ fn questions(report: &str) -> Vec<(&'static str, Value)> {
         ("table", json!({ "table": "specs" })),
         ("table", json!({ "table": "keys", "contains": "io_tiles" })),
         ("figure", json!({ "report": report, "topic": "limits", "figure": "waterfall" })),
+        ("picture", json!({ "report": report, "view": "limits" })),
         ("insights", json!({ "report": report })),
         ("try_change", json!({ "report": report, "changes": changes })),
+        ("tune", json!({ "report": report, "budget": 3 })),
         ("compare", json!({ "source": report, "target": report, "target_changes": changes })),
+        ("bisect", json!({ "good": report, "bad": report, "bad_changes": changes, "budget": 4 })),
+        ("series", json!({ "reports": [report, "matmul_chain"], "per": "run" })),
     ]
+}
+
+/// Where a value does not fit a JSON schema, of what the schemas of tools use.
+fn misfits(value: &Value, schema: &Value, place: &str) -> Vec<String> {
+    let kinds = match &schema["type"] {
+        Value::String(kind) => vec![kind.as_str()],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => return Vec::new(),
+    };
+    let is_of = |kind: &&str| match *kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        _ => false,
+    };
+    if !kinds.iter().any(is_of) {
+        return vec![format!("{place} is no {kinds:?}: {value}")];
+    }
+    let mut found = Vec::new();
+    for entry in value.as_array().into_iter().flatten() {
+        found.extend(misfits(entry, &schema["items"], &format!("{place}[]")));
+    }
+    let Some(fields) = value.as_object() else { return found };
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    found.extend(
+        required
+            .filter(|name| !fields.contains_key(*name))
+            .map(|name| format!("no {place}.{name}")),
+    );
+    for (name, field) in fields {
+        match schema["properties"].get(name) {
+            Some(schema) => found.extend(misfits(field, schema, &format!("{place}.{name}"))),
+            None if schema["additionalProperties"] == false => {
+                found.push(format!("{place}.{name} is not declared"));
+            }
+            None => {}
+        }
+    }
+    found
 }
 
 #[test]
@@ -226,8 +282,17 @@ fn every_tool_answers_and_leaves_nothing_behind() {
         }
         assert!(tool["description"].as_str().is_some_and(|about| about.len() > 40), "{tool}");
     }
-    for ((tool, _), (answer, is_error)) in questions.iter().zip(workplace.answers(&questions)) {
+    for ((tool, arguments), (answer, is_error)) in
+        questions.iter().zip(workplace.answers(&questions))
+    {
+        if *tool == "picture" && cfg!(not(feature = "gui")) {
+            assert!(is_error && answer.as_str().is_some_and(|text| text.contains("gui")));
+            continue;
+        }
         assert!(!is_error, "{tool}: {answer}");
+        let described = tools.iter().find(|described| described["name"] == *tool);
+        let schema = &described.expect("a tool")["outputSchema"];
+        assert_eq!(misfits(&answer, schema, tool), [""; 0], "{arguments}");
     }
     assert_eq!(workplace.files(), before);
 }
@@ -394,7 +459,78 @@ fn a_client_is_greeted_in_its_version_and_hostile_lines_are_refused() {
     let replies: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(replies.len(), 6);
-    assert!(replies[..4].iter().all(|reply| reply["error"]["code"].is_i64()), "{text}");
-    assert!(replies[4]["result"]["isError"] == true && !text.contains('\u{1b}'), "{text}");
-    assert_eq!(replies[5]["result"], json!({}));
+    let refused = replies.iter().filter(|reply| reply["error"]["code"].is_i64());
+    assert_eq!(refused.count(), 4, "{text}");
+    let of = |id: u64| replies.iter().find(|reply| reply["id"] == id).expect("a reply");
+    assert!(of(2)["result"]["isError"] == true && !text.contains('\u{1b}'), "{text}");
+    assert_eq!(of(3)["result"], json!({}));
+}
+
+/// A question that takes its time holds up no other.
+#[test]
+fn questions_are_answered_at_the_same_time() {
+    let workplace = Workplace::new();
+    let call = |id: u64, arguments: Value| {
+        let call = json!({ "name": "facts", "arguments": arguments });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call }).to_string()
+    };
+    let spec = json!({ "report": "mnist_pipeline", "changes": { "options.device_iterations": 3 } });
+    let ping = json!({ "jsonrpc": "2.0", "id": 9, "method": "ping" }).to_string();
+    // Both of the first are about one spec, which is simulated once.
+    let lines = [
+        call(1, spec.clone()),
+        call(2, spec),
+        call(3, json!({ "report": workplace.report() })),
+        ping,
+    ];
+    let output = served(&format!("{}\n", lines.join("\n")), &workplace.temporary());
+    let replies: Vec<Value> =
+        stdout(&output).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let ids: Vec<u64> = replies.iter().filter_map(|reply| reply["id"].as_u64()).collect();
+    assert_eq!(ids.len(), 4, "{replies:?}");
+    assert_eq!(ids[0], 9, "{ids:?}");
+    let of = |id: u64| &replies[ids.iter().position(|known| *known == id).expect("answered")];
+    assert_eq!(of(1)["result"], of(2)["result"]);
+    assert_eq!(of(3)["result"]["isError"], false);
+    assert_eq!(std::fs::read_dir(workplace.temporary()).expect("a directory").count(), 0);
+}
+
+#[cfg(feature = "gui")]
+#[test]
+fn pictures_are_images() {
+    let workplace = Workplace::new();
+    let arguments =
+        json!({ "report": workplace.report(), "view": "execution-trace", "theme": "dark" });
+    let call = json!({ "name": "picture", "arguments": arguments });
+    let reply = workplace.replies(&[json!({ "method": "tools/call", "params": call })]).remove(0);
+    let image = &reply["result"]["content"][1];
+    assert_eq!((&image["type"], &image["mimeType"]), (&json!("image"), &json!("image/png")));
+    // The signature of a PNG file.
+    assert!(image["data"].as_str().is_some_and(|data| data.starts_with("iVBORw0KGgo")));
+    let problem = workplace.error("picture", json!({ "report": workplace.report(), "view": "x" }));
+    assert!(problem.contains("execution-trace"), "{problem}");
+}
+
+/// Searches name specs as the agent does, not the copies that children read.
+#[test]
+fn searches_tell_of_the_spec_that_was_named() {
+    let workplace = Workplace::new();
+    let report = workplace.report();
+    let tuned = workplace.answer("tune", json!({ "report": report, "budget": 3, "limit": 2 }));
+    assert_eq!(tuned["spec"], report.as_str());
+    assert!(!tuned.to_string().contains("spec.toml"), "{tuned}");
+    let changes = json!({ "model.m": 256 });
+    let arguments =
+        json!({ "good": report, "bad": "matmul_chain", "bad_changes": changes, "budget": 6 });
+    let found = workplace.answer("bisect", arguments);
+    assert_eq!(found["bad"]["name"], "matmul_chain");
+    let whole = found["difference"].as_f64().expect("a difference");
+    let parts = found["parts"].as_array().expect("parts").iter();
+    let sum: f64 = parts.filter_map(|part| part["change"].as_f64()).sum();
+    let rest = found["interaction"]["change"].as_f64().expect("a rest");
+    assert!((sum + rest - whole).abs() < 1e-6 * whole.abs(), "{found}");
+    let problem = workplace.error("tune", json!({ "report": report, "free": ["model.x"] }));
+    assert!(problem.contains("model.x"), "{problem}");
+    let problem = workplace.error("series", json!({ "reports": [] }));
+    assert!(problem.contains("reports"), "{problem}");
 }

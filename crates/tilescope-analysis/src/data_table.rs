@@ -348,8 +348,8 @@ impl ColumnQuantity {
         }
     }
 
-    /// The unit in listings of SQL.
-    pub(crate) fn unit(self) -> &'static str {
+    /// The unit as SQL lists it.
+    pub fn unit(self) -> &'static str {
         match self {
             Self::Words => "",
             Self::Id => "id",

@@ -8,9 +8,11 @@
 
 use crate::column::{ColumnBuilder, ColumnKind};
 use crate::files::{ArrowFileError, parquet_writer};
+use crate::metadata::of_report;
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 use tilescope_analysis::records::ValueRef;
@@ -108,6 +110,7 @@ pub fn write_answer(
         held: Vec::new(),
         held_bytes: 0,
         done: 0,
+        metadata: of_report(report, ""),
         output: Some(output),
         file: None,
         problem: None,
@@ -129,7 +132,9 @@ struct AnswerRows<W: Write + Send> {
     held_bytes: usize,
     /// Number of rows before the collected ones.
     done: u64,
-    /// The output, until the file is started.
+    /// What the file says of the report.
+    metadata: HashMap<String, String>,
+    /// Until it is a file.
     output: Option<W>,
     file: Option<AnswerFile<W>>,
     /// The reason why no more rows are accepted.
@@ -250,11 +255,9 @@ impl<W: Write + Send> AnswerRows<W> {
         let kinds: Vec<ColumnKind> =
             self.kinds.iter().map(|kind| kind.unwrap_or(OF_NOTHING)).collect();
         let columns = self.names.iter().zip(&kinds);
-        let schema = Arc::new(Schema::new(
-            columns
-                .map(|(name, kind)| Field::new(name, kind.data_type(), true))
-                .collect::<Vec<Field>>(),
-        ));
+        let field = |(name, kind): (&String, &ColumnKind)| Field::new(name, kind.data_type(), true);
+        let fields: Vec<Field> = columns.map(field).collect();
+        let schema = Arc::new(Schema::new_with_metadata(fields, self.metadata.clone()));
         let writer = parquet_writer(output, &schema)
             .map_err(|error: ArrowFileError| AnswerFileError::Write(error.to_string()))?;
         Ok(AnswerFile { writer, schema, kinds })

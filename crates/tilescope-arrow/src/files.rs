@@ -8,6 +8,7 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 use std::io::Write;
@@ -127,6 +128,16 @@ fn parquet_properties(schema: &SchemaRef) -> WriterProperties {
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_max_row_group_bytes(Some(ROW_GROUP_BYTES));
+    // Readers that know no Arrow find it there.
+    let mut pairs: Vec<KeyValue> = schema
+        .metadata()
+        .iter()
+        .map(|(key, value)| KeyValue::new(key.clone(), value.clone()))
+        .collect();
+    pairs.sort_by(|a, b| a.key.cmp(&b.key));
+    if !pairs.is_empty() {
+        properties = properties.set_key_value_metadata(Some(pairs));
+    }
     for field in schema.fields() {
         let name = field.name().as_str();
         let column = ColumnPath::from(name);

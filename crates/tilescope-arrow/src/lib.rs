@@ -5,11 +5,12 @@
 //! | file | content |
 //! |---|---|
 //! | `table` | [`read_table`]: any table by name, as batches |
-//! | `records` | rows that are built while they are read, executed steps batch by batch |
-//! | `views` | tables that are built whole, with types from their cells |
-//! | `column` | columns, with their declared types |
-//! | `files` | Parquet and Arrow files, written while batches arrive (feature `files`) |
-//! | `answer` | answers to SQL queries as Parquet files (feature `files`) |
+//! | `records` | rows that are made while they are read, executed steps batch by batch |
+//! | `views` | tables that are made whole, by what their cells hold |
+//! | `column` | columns, by what is declared of them |
+//! | `metadata` | units of columns, and the report that a table is of |
+//! | `files` | Parquet and Arrow files, written as batches come (feature `files`) |
+//! | `answer` | answers to questions in SQL as Parquet files (feature `files`) |
 
 // A figure that is truncated silently is wrong; tests count small things.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
@@ -19,6 +20,7 @@ mod answer;
 mod column;
 #[cfg(feature = "files")]
 mod files;
+mod metadata;
 mod records;
 mod table;
 mod text_dictionary;

@@ -1,6 +1,7 @@
 //! Records of a report as batches, with the rows and columns of SQL.
 
 use crate::column::{ColumnBuilder, ColumnKind};
+use crate::metadata::{field, of_report};
 use crate::table::TableError;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
@@ -30,9 +31,11 @@ impl SelectedRecords {
     /// Columns and their types.
     pub fn schema(&self) -> SchemaRef {
         let fields = self.table.row_columns().map(|(_, column)| {
-            Field::new(column.name, ColumnKind::of_column(column.declaration).data_type(), true)
+            let kind = ColumnKind::of_column(column.declaration).data_type();
+            field(column.name, kind, column.unit, column.about)
         });
-        Arc::new(Schema::new(fields.collect::<Vec<Field>>()))
+        let metadata = of_report(&self.report, self.table.name);
+        Arc::new(Schema::new_with_metadata(fields.collect::<Vec<Field>>(), metadata))
     }
 
     /// Number of rows of a table that is not read whole.

@@ -1,5 +1,6 @@
 //! Any table of a report, by name.
 
+use crate::metadata::of_report;
 use crate::records::SelectedRecords;
 use crate::views;
 use arrow_array::RecordBatch;
@@ -176,7 +177,9 @@ pub fn read_table(
             }
         }
     };
-    Ok(ArrowTable::Whole(views::batch(&table)?))
+    let batch = views::batch(&table)?;
+    let schema = batch.schema().as_ref().clone().with_metadata(of_report(report, name));
+    Ok(ArrowTable::Whole(batch.with_schema(Arc::new(schema))?))
 }
 
 /// The rows of a table in groups.

@@ -1,8 +1,9 @@
 //! Tables that are built whole: the type of each column follows from its cells and its declaration.
 
 use crate::column::{ColumnBuilder, ColumnKind};
+use crate::metadata::field;
 use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, Field, Schema};
+use arrow_schema::{ArrowError, Schema};
 use std::sync::Arc;
 use tilescope_analysis::data_table::{DataTable, TableColumn};
 use tilescope_analysis::records::{ValueRef, cell_value};
@@ -27,7 +28,9 @@ pub fn batch(table: &DataTable) -> Result<RecordBatch, ArrowError> {
             // Some values of a column of real numbers may be integers.
             let _ = builder.push(value);
         }
-        fields.push(Field::new(name, kind.data_type(), true));
+        let column = &table.columns[at];
+        let unit = column.unit.unwrap_or(column.quantity.unit());
+        fields.push(field(name, kind.data_type(), unit, column.about));
         columns.push(builder.finish()?);
     }
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)

@@ -184,8 +184,7 @@ impl TrialRunner {
         let output = self.child(&["simulate", &self.spec, "-o", place], changes)?;
         match failure(&output) {
             None => Ok(directory.join(REPORT_FILE)),
-            Some(ChildFailure::Refused(problem)) => Err(ExperimentError::SpecRefused(problem)),
-            Some(ChildFailure::Failed(problem)) => Err(ExperimentError::SpecFailed(problem)),
+            Some(failure) => Err(failure.into()),
         }
     }
 
@@ -200,27 +199,50 @@ impl TrialRunner {
     }
 
     fn started(&self, words: &[&str], changes: &SpecChanges) -> io::Result<Output> {
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let mut command = Command::new(&self.program);
-        command.args(words);
-        for change in self.overrides.iter().cloned().chain(set_arguments(changes)) {
-            command.args(["--set", &change]);
-        }
-        let mut child = command
-            .env(THREADS_VARIABLE, (cores / self.jobs).max(1).to_string())
-            .env(PARENT_VARIABLE, "1")
-            .env(ERRORS_VARIABLE, "json")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        // Closed when this process ends, even if it is killed.
-        let _held = child.stdin.take();
-        child.wait_with_output()
+        let changes = self.overrides.iter().cloned().chain(set_arguments(changes));
+        let set = changes.flat_map(|change| ["--set".to_owned(), change]);
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).chain(set).collect();
+        child_of(&self.program, &words, self.jobs)
     }
 }
 
-/// Changes as arguments of `--set`: `options.overlap_io="loops"`.
+/// The end of a command that this program ran as a child.
+#[derive(Debug)]
+pub struct CommandEnd {
+    pub stdout: Vec<u8>,
+    /// The reason why its exit code is not 0.
+    pub failure: Option<ExperimentError>,
+}
+
+/// Runs a command of this program as a child that ends with it.
+///
+/// # Errors
+/// A child that cannot be started.
+pub fn run_command(words: &[String]) -> Result<CommandEnd, ExperimentError> {
+    let program = std::env::current_exe().map_err(ExperimentError::OwnPath)?;
+    let output = child_of(&program, words, NonZeroUsize::MIN).map_err(ExperimentError::Start)?;
+    let failure = failure(&output).map(ExperimentError::from);
+    Ok(CommandEnd { stdout: output.stdout, failure })
+}
+
+/// Runs a program that ends with this one, beside `jobs - 1` others.
+fn child_of(program: &Path, words: &[String], jobs: NonZeroUsize) -> io::Result<Output> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let mut child = Command::new(program)
+        .args(words)
+        .env(THREADS_VARIABLE, (cores / jobs).max(1).to_string())
+        .env(PARENT_VARIABLE, "1")
+        .env(ERRORS_VARIABLE, "json")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    // Closed when this ends, also if it is killed.
+    let _held = child.stdin.take();
+    child.wait_with_output()
+}
+
+/// Changes as `--set` takes them: `options.overlap_io="loops"`.
 pub fn set_arguments(changes: &SpecChanges) -> impl Iterator<Item = String> {
     // Tables of stages have a different notation in TOML and JSON.
     let written = |value: &serde_json::Value| match toml::Value::try_from(value) {
@@ -290,6 +312,15 @@ enum ChildFailure {
     /// Its input is invalid.
     Refused(String),
     Failed(String),
+}
+
+impl From<ChildFailure> for ExperimentError {
+    fn from(failure: ChildFailure) -> Self {
+        match failure {
+            ChildFailure::Refused(problem) => Self::SpecRefused(problem),
+            ChildFailure::Failed(problem) => Self::SpecFailed(problem),
+        }
+    }
 }
 
 fn failure(output: &Output) -> Option<ChildFailure> {

@@ -15,3 +15,4 @@ mod table;
 
 pub use page::{ComparedPage, HtmlPageError, PageReport, page};
 pub use series::{SeriesPage, series_page};
+pub use svg::standalone::figure_svg;

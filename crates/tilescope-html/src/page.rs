@@ -16,6 +16,8 @@ use tilescope_report::{REPORT_FILE, Report, ReportError};
 
 const TEMPLATE: &str = include_str!("../../../assets/report/page.html.j2");
 const STYLE: &str = include_str!("../../../assets/report/page.css");
+/// How shapes and words of pictures look, a rule in a line.
+pub(crate) const PICTURE_STYLE: &str = include_str!("../../../assets/report/picture.css");
 const SCRIPT: &str = include_str!("../../../assets/report/page.js");
 
 /// The reason why no page was written.
@@ -95,7 +97,7 @@ pub(crate) fn rendered(
     sections: &[Section],
     summary: Option<&ReportSummary>,
 ) -> Result<String, HtmlPageError> {
-    let style = format!("{}{STYLE}", colours::style_sheet());
+    let style = format!("{}{STYLE}{PICTURE_STYLE}", colours::style_sheet());
     let policy = format!(
         "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; \
          form-action 'none'",

@@ -133,7 +133,11 @@ impl Step {
                 return Ok(Some(range.iter().collect()));
             }
         }
-        // Tiles that move data are active.
+        // What prepares a copy with the host keeps one tile busy, and nobody says which.
+        if on_ipu.active_tiles == 1 {
+            return Ok(Some(vec![all.first]));
+        }
+        // Who moves data is active.
         let body = self.data.programs()?.body(self.program_id()?);
         let exchanges = self.data.exchanges()?;
         let Some(exchange) = exchanges.get(&body) else { return Ok(None) };
@@ -162,7 +166,7 @@ impl Step {
 impl Step {
     #[getter]
     fn program(&self) -> PyResult<Program> {
-        Ok(Program { data: self.data.clone(), id: self.program_id()? })
+        Program::of_step(&self.data, self.program_id()?)
     }
 
     /// The compute set of an `OnTileExecute`; empty for other steps.

@@ -31,7 +31,7 @@ impl LivenessStep {
     fn program(&self) -> PyResult<Program> {
         let steps = self.data.liveness()?;
         let step = steps.get(self.step as usize).ok_or_else(|| not_recorded("program"))?;
-        Ok(Program { data: self.data.clone(), id: step.program })
+        Program::of_step(&self.data, step.program)
     }
 
     #[getter(notAlwaysLiveMemory)]

@@ -104,7 +104,7 @@ impl Operation {
             self.own_programs().iter().map(|id| table.body(*id)).collect();
         ids.sort_unstable();
         ids.dedup();
-        Ok(List::of_ids(ids, move |py, id| object(py, Program { data: data.clone(), id })))
+        Ok(List::of_ids(ids, move |py, id| object(py, Program::new(&data, id))))
     }
 
     /// Lowered variables that its programs use.

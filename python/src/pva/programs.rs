@@ -23,28 +23,51 @@ fn type_name(kind: ProgramKind) -> &'static str {
     }
 }
 
-/// A node of the compiled program.
+/// A node of the compiled program. Of outlined code there is one, however often it is called; the
+/// report has one for each call, so that steps belong to their own operations.
 #[pyclass(frozen, eq, hash, module = "tilescope.pva")]
 pub(crate) struct Program {
-    pub(super) data: Arc<ReportData>,
-    pub(super) id: ProgramId,
+    data: Arc<ReportData>,
+    id: ProgramId,
+    /// The call of outlined code that it was reached by; nothing where all calls are meant.
+    call: Option<ProgramId>,
 }
 equal_by_id!(Program, id);
 
 impl Program {
+    /// A program that holds its code, with all calls of it.
+    pub(super) fn new(data: &Arc<ReportData>, id: ProgramId) -> Self {
+        Self { data: data.clone(), id, call: None }
+    }
+
+    /// The program that a step runs.
+    pub(super) fn of_step(data: &Arc<ReportData>, call: ProgramId) -> PyResult<Self> {
+        let id = data.programs()?.body(call);
+        Ok(Self { data: data.clone(), id, call: Some(call) })
+    }
+
+    /// Liveness steps that run it, in order.
+    fn steps(&self) -> PyResult<Vec<u32>> {
+        let steps_of = self.data.steps_of_programs()?;
+        let further = self.data.further_calls()?;
+        let further = further.get(&self.id).map_or(&[][..], Vec::as_slice);
+        let calls: Vec<ProgramId> = match self.call {
+            Some(call) => vec![call],
+            None => further.iter().copied().chain([self.id]).collect(),
+        };
+        let steps = calls.iter().filter_map(|call| steps_of.get(call));
+        let mut steps: Vec<u32> = steps.flatten().copied().collect();
+        steps.sort_unstable();
+        Ok(steps)
+    }
+
     fn kind(&self) -> PyResult<ProgramKind> {
         self.data.node(self.id, |node| node.kind)
     }
 
-    /// True if it runs code of another program, and the code is listed there.
-    fn is_further_use(&self) -> PyResult<bool> {
-        Ok(self.data.programs()?.body(self.id) != self.id)
-    }
-
     fn exchange<T>(&self, take: impl FnOnce(&ExchangeTraffic) -> T) -> PyResult<T> {
-        let body = self.data.programs()?.body(self.id);
         let exchanges = self.data.exchanges()?;
-        let found = exchanges.get(&body).map(take);
+        let found = exchanges.get(&self.id).map(take);
         found.ok_or_else(|| not_recorded("exchange of a program that moves no data"))
     }
 
@@ -85,7 +108,7 @@ impl Program {
     fn children(&self) -> PyResult<List> {
         let data = self.data.clone();
         let ids = self.data.node(self.id, |node| node.children.clone())?;
-        Ok(List::of_ids(ids, move |py, id| object(py, Self { data: data.clone(), id })))
+        Ok(List::of_ids(ids, move |py, id| object(py, Self::new(&data, id))))
     }
 
     /// The compute set of an `OnTileExecute`.
@@ -96,36 +119,33 @@ impl Program {
         Ok(ComputeSet { data: self.data.clone(), set })
     }
 
-    /// Lowered variables that it uses.
+    /// Lowered variables that it uses: of a step's program those of the step, else those of all calls.
     #[getter]
     fn vars(&self) -> PyResult<List> {
-        let steps = self.data.steps_of_programs()?;
-        let steps = steps.get(&self.id).cloned().unwrap_or_default();
-        lowered_list(&self.data, &used_variables(&self.data, &steps)?)
+        lowered_list(&self.data, &used_variables(&self.data, &self.steps()?)?)
     }
 
-    /// Control code, including that of the programs below it, each counted once. Outlined code
-    /// belongs to the first program that runs it.
+    /// Control code with that of the programs below it, each counted once.
     #[getter(controlCodeByTile)]
     fn control_code_by_tile(&self) -> PyResult<TileValues> {
         let recorded = self.data.control_code()?;
         let Some(code) = &*recorded else { return Err(not_recorded("control code of programs")) };
         let mut bytes = vec![0; self.data.tiles()];
         for id in self.descendants()? {
-            if let Some(tiles) = code.get(&id) {
+            for tiles in code.get(&id).into_iter().flatten() {
                 add_runs(&mut bytes, tiles, |bytes| bytes.0);
             }
         }
         Ok(TileValues::new(bytes))
     }
 
-    /// Exchange code. That of outlined code belongs to the first program that runs it.
+    /// Exchange code.
     #[getter(codeBytesByTile)]
     fn code_bytes_by_tile(&self) -> PyResult<TileValues> {
         let mut bytes = vec![0; self.data.tiles()];
-        let counts = has_code(&self.data) && !self.is_further_use()?;
+        let has_code = has_code(&self.data);
         self.exchange(|exchange| {
-            if counts {
+            if has_code {
                 add_runs(&mut bytes, &exchange.tiles, |tile| tile.code_bytes.0);
             }
         })?;

@@ -179,11 +179,13 @@ impl CompilationReport {
         Ok(List::of_ids(ids, move |py, set| object(py, ComputeSet { data: data.clone(), set })))
     }
 
+    /// Each program once, also where it is called several times.
     #[getter]
     fn programs(&self) -> PyResult<List> {
         let data = self.data.clone();
-        let ids: Vec<_> = data.programs()?.iter().map(|(id, _)| id).collect();
-        Ok(List::of_ids(ids, move |py, id| object(py, Program { data: data.clone(), id })))
+        let table = data.programs()?;
+        let ids = table.iter().map(|(id, _)| id).filter(|id| table.body(*id) == *id);
+        Ok(List::of_ids(ids.collect(), move |py, id| object(py, Program::new(&data, id))))
     }
 
     /// The walk over the program, with each loop body once.

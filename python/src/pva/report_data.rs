@@ -3,7 +3,7 @@
 use super::not_recorded;
 use crate::errors::report_error;
 use pyo3::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tilescope_report::units::{
@@ -11,13 +11,16 @@ use tilescope_report::units::{
     VertexTypeId,
 };
 use tilescope_report::{
-    CategoryBytes, ComputeSet, ExchangeTraffic, LivenessStep, ModelOperation, ProgramNode,
-    ProgramNodeTable, Report, ReportError, StepDetails, Target, TileMemory, TraceMark, Variable,
-    VariableFilter, VertexTypeInfo, code_owners,
+    CategoryBytes, ComputeSet, ExchangeTraffic, LivenessStep, ModelOperation, ProgramKind,
+    ProgramNode, ProgramNodeTable, Report, ReportError, StepDetails, Target, TileMemory, TraceMark,
+    Variable, VariableFilter, VertexTypeInfo, code_owners,
 };
 
-/// Control code of programs, tile by tile.
-type ControlCode = BTreeMap<ProgramId, TileRuns<Bytes>>;
+/// Control code of programs, tile by tile; in parts that add up.
+type ControlCode = BTreeMap<ProgramId, Vec<TileRuns<Bytes>>>;
+
+/// Programs that run the code of another one, by that.
+type FurtherCalls = BTreeMap<ProgramId, Vec<ProgramId>>;
 
 /// Number of steps read at a time.
 const STEPS_READ: u64 = 4096;
@@ -87,6 +90,7 @@ pub(crate) struct ReportData {
     compute_sets: Once<BTreeMap<ComputeSetId, ComputeSet>>,
     exchanges: Once<BTreeMap<ProgramId, ExchangeTraffic>>,
     control_code: Once<Option<ControlCode>>,
+    further_calls: Once<FurtherCalls>,
     vertex_tiles: Once<VertexTiles>,
     liveness: Once<Vec<LivenessStep>>,
     steps_of_programs: Once<StepsOfPrograms>,
@@ -108,6 +112,7 @@ impl ReportData {
             compute_sets: Once::default(),
             exchanges: Once::default(),
             control_code: Once::default(),
+            further_calls: Once::default(),
             vertex_tiles: Once::default(),
             liveness: Once::default(),
             steps_of_programs: Once::default(),
@@ -159,11 +164,37 @@ impl ReportData {
         })
     }
 
-    /// Control code of each program, without its children.
+    /// Control code that programs have of their own. What calls outlined code once more is code of
+    /// the first step that is called: clients of Poplar's reports look for control code in programs
+    /// that have none below them, where nearly all of it is.
     pub(super) fn control_code(&self) -> PyResult<Arc<Option<ControlCode>>> {
         self.control_code.get(|| {
-            let code = self.report.control_code().map_err(report_error)?;
-            Ok(code.map(|code| code.into_iter().map(|of| (of.program, of.tiles)).collect()))
+            let Some(recorded) = self.report.control_code().map_err(report_error)? else {
+                return Ok(None);
+            };
+            let programs = self.programs()?;
+            let mut code = ControlCode::new();
+            let (calls, others): (Vec<_>, Vec<_>) = recorded.into_iter().partition(|of| {
+                programs.get(of.program).is_some_and(|node| node.kind == ProgramKind::Call)
+            });
+            code.extend(others.into_iter().map(|of| (of.program, vec![of.tiles])));
+            for call in calls {
+                let called = first_leaf(&programs, call.program, &|id| code.contains_key(&id));
+                let holder = called.unwrap_or(call.program);
+                code.entry(holder).or_default().push(call.tiles);
+            }
+            Ok(Some(code))
+        })
+    }
+
+    /// Programs that run code of others.
+    pub(super) fn further_calls(&self) -> PyResult<Arc<FurtherCalls>> {
+        self.further_calls.get(|| {
+            let mut found = FurtherCalls::new();
+            for (call, body) in self.programs()?.further_uses() {
+                found.entry(body).or_default().push(call);
+            }
+            Ok(found)
         })
     }
 
@@ -315,6 +346,25 @@ impl ReportData {
         let programs = self.programs()?;
         programs.get(id).map(take).ok_or_else(|| not_recorded("program"))
     }
+}
+
+/// The first program below one, in the order in which they run, that has none below it and is wanted.
+fn first_leaf(
+    programs: &ProgramNodeTable,
+    root: ProgramId,
+    is_wanted: &dyn Fn(ProgramId) -> bool,
+) -> Option<ProgramId> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![root]);
+    while let Some(id) = open.pop() {
+        let children = programs.get(id).map_or(&[][..], |node| &node.children);
+        if children.is_empty() && is_wanted(id) {
+            return Some(id);
+        }
+        if seen.insert(id) {
+            open.extend(children.iter().rev());
+        }
+    }
+    None
 }
 
 impl VariableTable {

@@ -1,12 +1,16 @@
 //! Bounds the size of answers for agents: lists and texts are cut, with a note.
 
 use super::messages::MAX_ANSWER;
+use crate::cli::command::CliError;
+use crate::cli::error::UsageError;
 use serde_json::{Value, json};
 
 /// The longest text in an answer. Names come from untrusted files.
 const MAX_TEXT: usize = 8_000;
 
-/// The shortest length that texts are cut to.
+const TOO_LONG: &str = "the answer is too long even without its lists: ask for less of it";
+
+/// Shortest length that texts are cut to.
 const MIN_TEXT: usize = 60;
 
 /// The first entries of a list, and the number of the others.
@@ -28,13 +32,22 @@ fn left_off(entries: usize) -> Value {
     json!({ "left_off": entries })
 }
 
-/// The same value, with shorter lists and texts if it would be too long. The last entry of a list
-/// that was cut has the number of omitted entries; no figure is changed.
-pub(super) fn bounded(value: Value) -> Value {
-    bounded_to(value, MAX_ANSWER)
+/// The same value, with shorter lists and texts where it would be too long. The last entry of a list
+/// that was cut says how many are left off; no figure is changed.
+///
+/// # Errors
+/// It is too long even without its lists.
+pub(super) fn bounded(value: Value) -> Result<Value, CliError> {
+    Ok(bounded_to(value, MAX_ANSWER).ok_or(UsageError::Request(TOO_LONG))?)
 }
 
-fn bounded_to(mut value: Value, most: usize) -> Value {
+/// The same value, with this many entries of each list.
+pub(super) fn limited(mut value: Value, entries: usize) -> Value {
+    cut(&mut value, entries, usize::MAX);
+    value
+}
+
+fn bounded_to(mut value: Value, most: usize) -> Option<Value> {
     cut(&mut value, usize::MAX, MAX_TEXT);
     let mut entries = longest_list(&value);
     let mut letters = MAX_TEXT;
@@ -44,11 +57,11 @@ fn bounded_to(mut value: Value, most: usize) -> Value {
         } else if letters > MIN_TEXT {
             letters /= 2;
         } else {
-            return json!({ "error": "the answer is too long even without its lists: ask for less of it" });
+            return None;
         }
         cut(&mut value, entries, letters);
     }
-    value
+    Some(value)
 }
 
 /// Number of entries of the longest list that may be cut.
@@ -112,6 +125,7 @@ mod tests {
     #[test]
     fn cut_lists_count_the_omitted_entries() {
         let list = json!({ "rows": (0..100).map(|row| json!([row])).collect::<Vec<Value>>() });
+        let bounded_to = |value, most| bounded_to(value, most).expect("short enough");
         assert_eq!(bounded_to(list.clone(), 1000), list);
         let short = bounded_to(list.clone(), 100);
         assert_eq!(short["rows"][11], json!([11]));
@@ -128,7 +142,8 @@ mod tests {
         let long = "é".repeat(100_000);
         let names = json!([{ "name": long }, vec![json!({ "x": "x".repeat(5_000) }); 40]]);
         for most in [200, 5_000, MAX_ANSWER] {
-            assert!(bounded_to(names.clone(), most).to_string().len() <= most);
+            let bounded = bounded_to(names.clone(), most);
+            assert!(bounded.is_none_or(|value| value.to_string().len() <= most), "{most}");
         }
     }
 
@@ -151,7 +166,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(cases(250)))]
         #[test]
         fn any_value_is_bounded(value in any_json(), most in 200_usize..2_000) {
-            prop_assert!(bounded_to(value, most).to_string().len() <= most);
+            let bounded = bounded_to(value, most);
+            prop_assert!(bounded.is_none_or(|value| value.to_string().len() <= most));
         }
     }
 }

@@ -22,6 +22,12 @@ pub(super) enum ArgumentKind {
     Changes,
     /// The number of entries of a list.
     Limit,
+    /// A whole number up to a largest.
+    Whole {
+        least: u64,
+        most: u64,
+        default: u64,
+    },
     /// One of these words.
     Word(&'static [&'static str]),
 }
@@ -65,6 +71,9 @@ impl ArgumentKind {
             Self::Limit => json!({
                 "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT,
             }),
+            Self::Whole { least, most, default } => json!({
+                "type": "integer", "minimum": least, "maximum": most, "default": default,
+            }),
             Self::Word(words) => json!({ "type": "string", "enum": words }),
         }
     }
@@ -79,6 +88,7 @@ impl ArgumentKind {
                 "an object of keys and values, as in {\"options.num_io_tiles\": 32}".to_owned()
             }
             Self::Limit => format!("a whole number from 1 to {MAX_LIMIT}"),
+            Self::Whole { least, most, .. } => format!("a whole number from {least} to {most}"),
             Self::Word(words) => format!("one of {}", words.join(", ")),
         }
     }
@@ -91,6 +101,9 @@ impl ArgumentKind {
             Self::Changes => value.is_object(),
             Self::Limit => {
                 value.as_u64().is_some_and(|limit| (1..=MAX_LIMIT as u64).contains(&limit))
+            }
+            Self::Whole { least, most, .. } => {
+                value.as_u64().is_some_and(|number| (least..=most).contains(&number))
             }
             Self::Word(words) => value.as_str().is_some_and(|word| words.contains(&word)),
         }
@@ -182,7 +195,16 @@ impl<'a> CheckedArguments<'a> {
         fields.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// The requested number of entries of a list.
+    /// A whole number, or the one that its declaration names.
+    pub(super) fn whole(&self, argument: &ToolArgument) -> u64 {
+        let default = match argument.kind {
+            ArgumentKind::Whole { default, .. } => default,
+            _ => 0,
+        };
+        self.value(argument.name).and_then(Value::as_u64).unwrap_or(default)
+    }
+
+    /// How many entries of a list are wanted.
     pub(super) fn limit(&self) -> usize {
         let limit = self.value("limit").and_then(Value::as_u64);
         limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(DEFAULT_LIMIT)

@@ -9,9 +9,7 @@ use super::answer::{bounded, shortened};
 use super::arguments::CheckedArguments;
 use super::session::McpSession;
 use super::tools::TOOLS;
-use crate::cli::command::CliError;
 use serde_json::{Value, json};
-use tilescope_report::check_open_reports;
 
 /// The longest answer, in bytes of JSON: about 10,000 tokens.
 pub(super) const MAX_ANSWER: usize = 32_000;
@@ -36,6 +34,7 @@ const PARSE_ERROR: i32 = -32_700;
 const INVALID_REQUEST: i32 = -32_600;
 const METHOD_NOT_FOUND: i32 = -32_601;
 const INVALID_PARAMS: i32 = -32_602;
+const INTERNAL_ERROR: i32 = -32_603;
 const UNSUPPORTED_VERSION: i32 = -32_022;
 
 const INSTRUCTIONS: &str = "\
@@ -74,24 +73,42 @@ pub(super) fn too_long(most: u64) -> Value {
     RpcError::new(INVALID_REQUEST, problem).reply(&Value::Null)
 }
 
-/// The reply to a line; notifications have none.
-pub(super) fn reply(line: &[u8], session: &mut McpSession) -> Option<Value> {
-    match serde_json::from_slice(line) {
-        // Version 2025-03-26 allows batches of messages.
-        Ok(Value::Array(messages)) if !messages.is_empty() => {
+/// The message in a line.
+///
+/// # Errors
+/// The reply to what is none.
+pub(super) fn read(line: &[u8]) -> Result<Value, Value> {
+    serde_json::from_slice(line).map_err(|error| {
+        let problem = format!("a message is one line of JSON: {error}");
+        RpcError::new(PARSE_ERROR, problem).reply(&Value::Null)
+    })
+}
+
+/// Whether a message asks for something that may take its time.
+pub(super) fn takes_time(message: &Value) -> bool {
+    message.is_array() || message["method"] == "tools/call"
+}
+
+/// The reply to a message; notifications have none.
+pub(super) fn reply(message: &Value, session: &McpSession) -> Option<Value> {
+    match message {
+        // Version 2025-03-26 sends several at once.
+        Value::Array(messages) if !messages.is_empty() => {
             let replies: Vec<Value> =
                 messages.iter().filter_map(|message| reply_to(message, session)).collect();
             if replies.is_empty() { None } else { Some(Value::Array(replies)) }
         }
-        Ok(message) => reply_to(&message, session),
-        Err(error) => {
-            let problem = format!("a message is one line of JSON: {error}");
-            Some(RpcError::new(PARSE_ERROR, problem).reply(&Value::Null))
-        }
+        message => reply_to(message, session),
     }
 }
 
-fn reply_to(message: &Value, session: &mut McpSession) -> Option<Value> {
+/// The reply to a message whose answer cannot be given, through no fault of the client.
+pub(super) fn broken(message: &Value) -> Value {
+    let id = message.get("id").unwrap_or(&Value::Null);
+    RpcError::new(INTERNAL_ERROR, "this question cannot be answered: tilescope has a bug").reply(id)
+}
+
+fn reply_to(message: &Value, session: &McpSession) -> Option<Value> {
     let id = message.get("id");
     let is_answer = message.get("result").or(message.get("error")).is_some();
     let Some(method) = message["method"].as_str() else {
@@ -113,7 +130,7 @@ fn reply_to(message: &Value, session: &mut McpSession) -> Option<Value> {
     })
 }
 
-fn result(method: &str, parameters: &Value, session: &mut McpSession) -> Result<Value, RpcError> {
+fn result(method: &str, parameters: &Value, session: &McpSession) -> Result<Value, RpcError> {
     check_version(parameters)?;
     match method {
         "initialize" => Ok(introduction(parameters)),
@@ -181,8 +198,8 @@ fn discovery() -> Value {
     }))
 }
 
-/// Runs a tool. Its errors are results too, so that the agent can read the reason.
-fn call(parameters: &Value, session: &mut McpSession) -> Result<Value, RpcError> {
+/// Runs a tool. What it cannot answer is a result too, so that the agent reads why.
+fn call(parameters: &Value, session: &McpSession) -> Result<Value, RpcError> {
     let name = parameters["name"].as_str().unwrap_or_default();
     let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
         let known: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
@@ -191,12 +208,19 @@ fn call(parameters: &Value, session: &mut McpSession) -> Result<Value, RpcError>
     };
     let answer = CheckedArguments::of(tool.arguments, &parameters["arguments"])
         .and_then(|arguments| (tool.run)(&arguments, session))
-        .and_then(|value| check_open_reports().map(|()| value).map_err(CliError::from));
-    let (text, is_error) = match answer {
-        Ok(value) => (bounded(value).to_string(), false),
-        Err(problem) => (shortened(format!("error: {problem}")), true),
-    };
-    Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }))
+        .and_then(|answer| Ok((bounded(answer.value)?, answer.picture)));
+    Ok(match answer {
+        Ok((value, picture)) => {
+            // As text too, for clients of versions without structured content.
+            let mut content = vec![json!({ "type": "text", "text": value.to_string() })];
+            content.extend(picture.map(|picture| picture.content()));
+            json!({ "content": content, "structuredContent": value, "isError": false })
+        }
+        Err(problem) => {
+            let text = shortened(format!("error: {problem}"));
+            json!({ "content": [{ "type": "text", "text": text }], "isError": true })
+        }
+    })
 }
 
 #[cfg(test)]
@@ -206,7 +230,10 @@ mod tests {
     use tilescope_test_tiers::cases;
 
     fn answer(line: &[u8]) -> Option<Value> {
-        reply(line, &mut McpSession::default())
+        match read(line) {
+            Ok(message) => reply(&message, &McpSession::default()),
+            Err(refused) => Some(refused),
+        }
     }
 
     fn result_of(message: Value) -> Value {

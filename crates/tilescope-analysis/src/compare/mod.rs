@@ -35,7 +35,7 @@ mod topics;
 pub use comparison_table::{ComparisonRow, ComparisonTable};
 pub(crate) use cycle_owners::{CycleOwner, RunCycles, run_cycles};
 pub use execution_trace::{StepDrift, drift};
-pub use markdown::{gates_markdown, markdown};
+pub use markdown::markdown;
 pub(crate) use matched_entities::MatchedEntities;
 pub use normalization::{WorkDivisors, WorkNormalization, WorkUnit};
 pub use overview::{ComparisonOverview, outcome, overview};

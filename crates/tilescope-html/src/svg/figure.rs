@@ -68,12 +68,18 @@ pub(crate) fn block(figure: &Figure, about: &str) -> Block {
     if left_out > 0 {
         let _ = write!(caption, " {} more are in the table.", grouped(left_out as u64));
     }
-    let svg = if bars.is_empty() { Plot::new(figure).draw() } else { bars_svg(figure, bars) };
+    let svg = drawn(figure);
     let label = format!("{}: {about}", figure.title);
     Block::figure(svg.finish(&shown(&label)), caption, legend(figure))
 }
 
-/// A sentence about the range of a column of layers that covers more than one place.
+/// The marks of a figure with their axes.
+pub(super) fn drawn(figure: &Figure) -> Svg {
+    let bars = &figure.marks.bars;
+    if bars.is_empty() { Plot::new(figure).draw() } else { bars_svg(figure, bars) }
+}
+
+/// The range of a column of layers that is more than one place, as a sentence behind others.
 pub(crate) fn columns_words(figure: &Figure, places: &str) -> String {
     match figure.columns(COLUMNS).0 {
         1 => String::new(),
@@ -81,7 +87,8 @@ pub(crate) fn columns_words(figure: &Figure, places: &str) -> String {
     }
 }
 
-fn legend(figure: &Figure) -> Vec<LegendEntry> {
+/// The colours of a figure with what they mean.
+pub(super) fn legend(figure: &Figure) -> Vec<LegendEntry> {
     let with_signs = !figure.marks.points.is_empty();
     let mut legend = Vec::new();
     for series in figure.legend() {

@@ -2,6 +2,7 @@
 
 pub(crate) mod axis;
 pub(crate) mod figure;
+pub(crate) mod standalone;
 
 use crate::names::{escaped, shown};
 use std::fmt::{self, Write};

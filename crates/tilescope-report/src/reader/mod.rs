@@ -223,7 +223,19 @@ impl Report {
         &self.source
     }
 
-    /// Size of the report file, even if that was converted from a profile of another tool.
+    /// Checks that the file was not written to since it was opened: answers may be of two versions of
+    /// it.
+    ///
+    /// # Errors
+    /// [`ReportError::Rewritten`] if it was.
+    pub fn check_unchanged(&self) -> Result<(), ReportError> {
+        if self.held.is_changed() {
+            return Err(ReportError::Rewritten { path: self.path.clone() });
+        }
+        Ok(())
+    }
+
+    /// Size of the report file; of one made of a profile of another tool, not of that profile.
     pub fn file_size(&self) -> Bytes {
         Bytes(self.bytes)
     }

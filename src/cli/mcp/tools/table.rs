@@ -5,9 +5,10 @@ mod specs;
 mod sql;
 
 use super::super::answer::first;
+use super::super::answer_fields::{AnswerField, AnswerKind};
 use super::super::arguments::{ArgumentKind, CheckedArguments, ToolArgument};
 use super::super::session::McpSession;
-use super::{CHANGES, LIMIT, McpTool, REPORT};
+use super::{CHANGES, LIMIT, McpTool, REPORT, ToolAnswer};
 use crate::cli::command::CliError;
 use crate::cli::error::UsageError;
 use serde_json::{Map, Value, json};
@@ -65,11 +66,33 @@ pub(super) const TOOL: McpTool = McpTool {
             its tables, which can change nothing; or the steps, operations, programs, variables, \
             tensors and vertices that a search finds, with totals over all that match. Without any \
             of the three it lists the tables, with a report those of SQL and their columns, too.",
-    arguments: &[OPTIONAL_REPORT, CHANGES, TABLE, SQL, FIND, CONTAINS, SORT, GROUP_BY, LIMIT],
+    arguments: &[OPTIONAL_REPORT, CHANGES, TABLE, SQL, FIND, CONTAINS, SORT, LIMIT],
+    answer: &[
+        AnswerField::sometimes("report", AnswerKind::Text, "The report as it was named"),
+        AnswerField::sometimes(
+            "columns",
+            AnswerKind::Rows(&[
+                AnswerField::always("name", AnswerKind::Text, "Its title"),
+                AnswerField::sometimes("unit", AnswerKind::Text, "Unit of its values"),
+                AnswerField::sometimes("formula", AnswerKind::Text, "How they are worked out"),
+            ]),
+            "Columns of a table, in the order of cells",
+        ),
+        AnswerField::sometimes(
+            "rows",
+            AnswerKind::Cells,
+            "Lists of cells of a table; else objects. The last says how many are left off",
+        ),
+        AnswerField::sometimes("totals", AnswerKind::Any, "find: sums over all that match"),
+        AnswerField::sometimes("units", AnswerKind::Object, "find: units of the sums"),
+        AnswerField::sometimes("hint", AnswerKind::Text, "sql: what would be faster or surer"),
+        AnswerField::sometimes("tables", AnswerKind::Rows(&[]), "Tables that are asked by name"),
+        AnswerField::sometimes("sql", AnswerKind::Rows(&[]), "Tables of SQL with their columns"),
+    ],
     run,
 };
 
-fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Value, CliError> {
+fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAnswer, CliError> {
     let [table, sql, find] = [TABLE, SQL, FIND].map(|of| arguments.text(of.name));
     if [table, sql, find].into_iter().flatten().count() > 1 {
         return Err(UsageError::Request("one of table, sql and find is asked at a time").into());
@@ -84,14 +107,14 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
     let limit = arguments.limit();
     if let Some(mut rows) = table.and_then(specs::rows) {
         rows.retain(|row| row.to_string().to_lowercase().contains(&word));
-        return Ok(json!({ "rows": first(rows.into_iter(), limit, |row| row) }));
+        return Ok(json!({ "rows": first(rows.into_iter(), limit, |row| row) }).into());
     }
     let known = table.map(find_table).transpose()?;
     let Some(report) = arguments.text(REPORT.name) else {
         if table.or(sql).or(find).is_some() {
             return Err(UsageError::MissingArgument { name: "report", about: REPORT.about }.into());
         }
-        return Ok(json!({ "tables": listed() }));
+        return Ok(json!({ "tables": listed() }).into());
     };
     let opened = session.open(report, &arguments.changes(CHANGES.name))?;
     let answer = match (known, sql, find) {
@@ -114,7 +137,7 @@ fn run(arguments: &CheckedArguments<'_>, session: &mut McpSession) -> Result<Val
         (.., Some(query)) => found::rows(&opened, query, limit)?,
         _ => json!({ "tables": listed(), "sql": sql::tables(&opened)? }),
     };
-    Ok(opened.answer(answer))
+    Ok(opened.answer(answer)?.into())
 }
 
 /// All rows of a table.
