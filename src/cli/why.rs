@@ -10,7 +10,9 @@ use tilescope_analysis::critical_path::{
     path_totals, step_on_path, step_parts, why, why_run,
 };
 use tilescope_analysis::replica_classes::ipu_words;
-use tilescope_report::units::{Cycles, IpuId, NumberFormat, ReplicaIpu, StepId, grouped, percent};
+use tilescope_report::units::{
+    Cycles, IpuId, NumberFormat, ReplicaIpu, StepId, grouped, percent, short_count, short_cycles,
+};
 use tilescope_report::{ReplicaClasses, Report};
 
 /// `tilescope why`
@@ -246,14 +248,14 @@ fn print_path(totals: &PathTotals, limit: usize, output: &mut dyn Write) -> Resu
     let width = shown.iter().map(|row| row.lane.chars().count()).max().unwrap_or(0).max(3);
     let format_line = |share: f64, cycles: Cycles, [kind, lane, name]: [&str; 3]| {
         let share = percent(share);
-        let cycles = cycles.to_string();
+        let cycles = short_count(cycles.0);
         format!("{share:>7} {cycles:>16}  {kind:17} {lane:width$}  {name}")
     };
-    writeln!(output, "Critical path: {} cycles", totals.cycles)?;
+    writeln!(output, "Critical path: {}", short_cycles(totals.cycles.0))?;
     let kinds = totals.by_kind().into_iter();
     let kinds = kinds.map(|(kind, share)| format!("{} {share}", kind.title()));
-    writeln!(output, "{}", kinds.collect::<Vec<_>>().join(", "))?;
-    let [share, cycles, kind, lane] = ["share", "cycles", "kind", "IPU"];
+    writeln!(output, "Of the path: {}", kinds.collect::<Vec<_>>().join(", "))?;
+    let [share, cycles, kind, lane] = ["of path", "cycles", "kind", "IPU"];
     writeln!(output, "\n{share:>7} {cycles:>16}  {kind:17} {lane:width$}  operation")?;
     for row in shown {
         let words = [row.kind.name(), &row.lane, &row.name];
@@ -274,9 +276,10 @@ fn print_slack(slacks: &[IpuSlack], output: &mut dyn Write) -> Result<(), CliErr
     writeln!(output, "\n{ipu:24} {path:>24} {waits:>16} {slack:>16} {lead:>16}")?;
     for of in slacks {
         let name = &of.title;
-        let path = format!("{} ({})", of.path_cycles, percent(of.path_share));
-        let [waits, lead] = [of.waits, of.lead].map(|cycles| cycles.to_string());
-        let slack = Cycles::from_f64(of.slack.round()).to_string();
+        let share = percent(of.path_share);
+        let path = format!("{} ({share} of it)", short_count(of.path_cycles.0));
+        let [waits, lead] = [of.waits, of.lead].map(|cycles| short_count(cycles.0));
+        let slack = short_count(Cycles::from_f64(of.slack.round()).0);
         writeln!(output, "{name:24} {path:>24} {waits:>16} {slack:>16} {lead:>16}")?;
     }
     Ok(())

@@ -419,7 +419,7 @@ mod tests {
             (row(None, bytes(Bytes(5))), "+5 B (new)"),
             (row(bytes(Bytes(5)), None), "-5 B (-100.00 %)"),
             (row(bytes(Bytes::ZERO), bytes(Bytes::ZERO)), "0 B (0.00 %)"),
-            (row(Some(TableCell::Share(0.5)), Some(TableCell::Share(0.25))), "-25.0 points"),
+            (row(Some(TableCell::Share(0.5)), Some(TableCell::Share(0.25))), "-25.0 pp"),
             (row(Some(TableCell::Text("a".into())), None), "differs"),
         ];
         for (row, text) in cases {

@@ -115,7 +115,10 @@ pub fn why_run(
         chain.links.insert(
             0,
             WhyLink {
-                text: format!("The run is in {what} on {} for {share}", facts.lane_name(lane)),
+                text: format!(
+                    "The run is in {what} on {} for {share} of it",
+                    facts.lane_name(lane)
+                ),
                 detail: format!("{cycles} cycles of the critical path"),
                 cycles,
                 place: facts.place(lane, &step),

@@ -53,6 +53,7 @@ impl SeriesFigure {
         match (self.figure.quantity(), whole) {
             (GateQuantity::Bytes, Some(bytes)) => TableCell::Bytes(Bytes(bytes)),
             (GateQuantity::Share, _) => TableCell::Share(value),
+            (GateQuantity::Seconds, _) => TableCell::Seconds(value),
             (_, Some(count)) => TableCell::Count(count),
             (_, None) => TableCell::Real(value),
         }
