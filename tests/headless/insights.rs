@@ -255,7 +255,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
 fn what_does_not_fit_comes_first() {
     let found = found(&bad());
     assert_eq!(found[0].rule, "out_of_memory");
-    assert!(found[0].sentence.contains("tile 0") && found[0].sentence.contains("176 KiB"));
+    assert!(found[0].sentence.contains("Tile 0") && found[0].sentence.contains("176 KiB"));
 }
 
 /// A program that runs is asked about its time, one that does not about its memory.
@@ -275,7 +275,7 @@ fn findings_answer_the_question_of_the_program_first() {
         let lead = match spec {
             "mnist_pipeline" => "sets the pace: ",
             "too_large" => "The program does not fit: ",
-            _ => "Most of the critical path: ",
+            _ => "The critical path is mostly ",
         };
         assert!(verdict.lead.contains(lead), "{}", verdict.lead);
     }

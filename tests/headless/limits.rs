@@ -361,7 +361,7 @@ fn files_of_other_tools_have_what_their_steps_tell() {
         assert_eq!(of.ideal.is_none(), uses, "{}", row.name);
         assert_eq!((of.exchange, of.links, of.host), (None, None, None), "{}", row.name);
         let best = explain(row, &found.machine, NumberFormat::default());
-        assert_eq!(best[0].sentence.starts_with("Not known: "), uses, "{}", row.name);
+        assert_eq!(best[0].sentence.starts_with("Unknown: "), uses, "{}", row.name);
         assert_eq!((of.flops, of.tile_balance), (None, None), "{}", row.name);
         assert!(of.bound().is_some(), "{}", row.name);
     }

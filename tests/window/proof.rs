@@ -89,5 +89,5 @@ fn what_cannot_be_read_is_said_and_what_is_of_another_spec_is_not_shown() {
     std::fs::write(&file, other).expect("writes");
     let mut window = open(directory.path());
     settle(&mut window);
-    assert!(!says(&window, "What was tried before") && !says(&window, "Tested: "));
+    assert!(!says(&window, "Earlier test results") && !says(&window, "Tested: "));
 }

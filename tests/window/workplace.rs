@@ -197,9 +197,9 @@ fn quitting_asks_only_when_edits_would_be_lost() {
     press_the_cross(&mut window);
     assert!(asked(&window, &ViewportCommand::CancelClose));
     settle(&mut window);
-    assert!(says(&window, "is changed, and not simulated"));
+    assert!(says(&window, "has unsimulated changes"));
     click(&mut window, Role::Button, "Keep working");
-    assert!(!says(&window, "is changed, and not simulated"));
+    assert!(!says(&window, "has unsimulated changes"));
     // Closing the tab loses nothing: what was typed waits for the report.
     let opened = window.state().session().page().unwrap().opened().clone();
     press(&mut window, Modifiers::COMMAND, Key::W);

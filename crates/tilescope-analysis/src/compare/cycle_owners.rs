@@ -70,7 +70,7 @@ pub(crate) struct RunCycles {
 pub(crate) fn run_cycles(report: &Report) -> Result<Option<RunCycles>, ReportError> {
     // Kinds of programs of foreign files are known once their trace is prepared.
     let Some(trace) = report.trace()? else { return Ok(None) };
-    let (programs, operations) = (report.programs()?, report.operations()?);
+    let (programs, operations) = (report.executed_program_nodes()?, report.operations()?);
     let owners = ProgramOwners { programs: &programs, operations: &operations };
     let mut by_owner: BTreeMap<CycleOwner, Cycles> = BTreeMap::new();
     for lane in (0..trace.lanes().len()).filter_map(|at| trace.lane(at)) {

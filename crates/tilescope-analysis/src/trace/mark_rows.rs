@@ -332,7 +332,8 @@ fn counted(id: MarkRowId, block: &MarkBlock) -> String {
         format!("{} {}{plural}", grouped(count), singular(kind))
     };
     // A mark of a stage is one of its passes.
-    let passes = if stages == 1 { "1 pass".to_owned() } else { format!("{} passes", grouped(stages)) };
+    let passes =
+        if stages == 1 { "1 pass".to_owned() } else { format!("{} passes", grouped(stages)) };
     match id {
         MarkRowId::Common(kind) => several(block.count, kind),
         MarkRowId::Ipu(_) if block.updates == 0 => passes,

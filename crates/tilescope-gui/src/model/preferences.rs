@@ -173,6 +173,14 @@ pub struct TracePrefs {
     pub tiles_height: u16,
 }
 
+impl TracePrefs {
+    /// The choices for another report: what was switched on to look closely at one report is off
+    /// again.
+    pub(crate) fn for_another_report(self) -> Self {
+        Self { replicas: false, links: false, ..self }
+    }
+}
+
 impl Default for TracePrefs {
     fn default() -> Self {
         Self {

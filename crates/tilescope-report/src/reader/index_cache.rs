@@ -11,8 +11,8 @@ use rusqlite::{Connection, OpenFlags};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// `PRAGMA application_id` of cache files: `tSi4`. Raise the digit when the index changes.
-const APPLICATION_ID: i32 = 0x7453_6934;
+/// `PRAGMA application_id` of cache files: `tSi5`. Raise the digit when the index changes.
+const APPLICATION_ID: i32 = 0x7453_6935;
 /// Files that are kept.
 const LIMITS: CacheLimits = CacheLimits { entries: 32, bytes: u64::MAX };
 /// How the names of cache files end.

@@ -1,6 +1,9 @@
 //! A frame of the lanes: layout, queries, painting, then what pointer and keys did.
 
-use super::interaction::{LanePointerInput, action_events, hover_ui, is_for_strip};
+use super::interaction::{
+    LaneMenuChoice, LaneMenuTarget, LanePointerInput, action_events, hover_ui, is_for_strip,
+    menu_ui,
+};
 use super::layers::lanes::{LaneHit, LaneHitTarget};
 use super::layers::marks::SelectedMark;
 use super::layers::path::{PathHit, PathHitTarget};
@@ -316,7 +319,15 @@ impl ExecutionTraceView {
         };
         hover_ui(ui, &input);
         let events = self.input.pointer.events(ui, &input);
+        if response.secondary_clicked() {
+            self.input.menu = LaneMenuTarget::of(&input);
+        }
+        let menu = self.input.menu.as_ref().map(|target| menu_ui(response, target));
         self.apply(context, events);
+        if let Some(LaneMenuChoice { events, commands }) = menu {
+            self.apply(context, events);
+            context.commands.extend(commands);
+        }
     }
 
     /// Performs actions from keys and menus.
@@ -484,8 +495,8 @@ impl ExecutionTraceView {
     }
 }
 
-/// What is shown of a long run at first: its typical iteration, below the strip with all of it, or
-/// where it has only one iteration a typical slot. None of an iteration whose steps can be seen.
+/// What is shown of a long run at first, below the strip with all of it: its typical iteration, or a
+/// typical period of slots where it has only one. None of an iteration whose steps can be seen.
 fn first_window(
     prepared: &LoadedTrace,
     limits: AxisLimits,
@@ -495,7 +506,7 @@ fn first_window(
     let far_out = is_far_out(prepared.narrow_steps, whole.scale(), pixels_per_point);
     let repeated = places::repeated(prepared).first();
     let shown = repeated.filter(|marks| far_out || marks.kind == MarkKind::Iteration);
-    shown.map(|marks| marks.typical.range)
+    shown.map(|marks| marks.period.range)
 }
 
 /// Rows of marks that concern all IPUs, and the row of the host.

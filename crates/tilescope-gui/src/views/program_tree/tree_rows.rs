@@ -1,5 +1,6 @@
 //! The lines of the tree: only those on the screen are laid out.
 
+use crate::model::view_id::ViewId;
 use crate::theme::{ThemePalette, numbers, text_size};
 use crate::views::execution_trace::bar_colours::step_colour;
 use crate::widgets::elided_text::without_middle;
@@ -16,7 +17,7 @@ use tilescope_analysis::program_tree::{
     ProgramTreeCosts, ProgramTreeRow, ProgramTreeTotals, label,
 };
 use tilescope_report::units::{Cycles, OperationId, ProgramId, grouped};
-use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable, StepActivity};
+use tilescope_report::{HostCallPart, ProgramKind, ProgramNode, ProgramNodeTable, StepActivity};
 
 /// Height of a line.
 const HEIGHT: f32 = 22.0;
@@ -90,6 +91,10 @@ pub(crate) enum ProgramTreeRowEvent {
     Select(ProgramId),
     /// The name above or below the one with the focus, which is to have it next.
     MoveFocus(ProgramId),
+    /// Choose a program and go to a view that shows it.
+    Show(ProgramId, ViewId),
+    /// Look for a name.
+    Search(String),
 }
 
 /// Shows the lines, and scrolls to one of them.
@@ -162,7 +167,7 @@ fn line_ui(
     } else if response.hovered() {
         Some(palette.hover)
     } else if related {
-        Some(palette.internal_sync.gamma_multiply(0.45))
+        Some(palette.related)
     } else {
         None
     };
@@ -225,6 +230,9 @@ fn line_ui(
         (true, _) => Some(ProgramTreeRowEvent::ToggleFold(row.id)),
         (false, _) => None,
     };
+    let mut picked = None;
+    response.context_menu(|ui| picked = menu_ui(ui, row, &text, program.name.as_str()));
+    let clicked = picked.or(clicked);
     let short = is_short.then_some(text);
     let shares = costs.filter(|costs| costs.lane_cycles > Cycles::ZERO);
     let all = look.costs;
@@ -239,6 +247,35 @@ fn line_ui(
     let told: Vec<String> = [short, share, several].into_iter().flatten().collect();
     let response = if told.is_empty() { response } else { response.on_hover_text(told.join("\n")) };
     (response, clicked)
+}
+
+/// What can be done with a line.
+fn menu_ui(
+    ui: &mut Ui,
+    row: &ProgramTreeRow,
+    text: &str,
+    name: &str,
+) -> Option<ProgramTreeRowEvent> {
+    let mut chosen = None;
+    if row.copies == 0 {
+        for view in [ViewId::ExecutionTrace, ViewId::Liveness, ViewId::ExchangeCode] {
+            if ui.button(format!("Show in {}", view.title())).clicked() {
+                chosen = Some(ProgramTreeRowEvent::Show(row.id, view));
+            }
+        }
+        ui.separator();
+    }
+    let name = if name.is_empty() { text } else { name };
+    if ui.button("Copy name").clicked() {
+        ui.ctx().copy_text(name.to_owned());
+    }
+    if ui.button("Search for this name").clicked() {
+        chosen = Some(ProgramTreeRowEvent::Search(name.to_owned()));
+    }
+    if row.parent && ui.button("Fold or unfold").clicked() {
+        chosen = Some(ProgramTreeRowEvent::ToggleFold(row.id));
+    }
+    chosen
 }
 
 /// The columns that have room and figures.
@@ -346,6 +383,7 @@ pub(crate) fn kind_colour(palette: &ThemePalette, program: &ProgramNode) -> Colo
         ProgramKind::Sequence | ProgramKind::Repeat | ProgramKind::Call | ProgramKind::Switch => {
             palette.good
         }
+        ProgramKind::Sync if HostCallPart::of_sync(&program.name).is_some() => palette.stream_begin,
         kind => {
             let activity = StepActivity::from_program_kind(kind, program.stream);
             step_colour(palette, kind, activity, external)

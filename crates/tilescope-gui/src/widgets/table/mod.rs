@@ -1,6 +1,7 @@
 //! Tables: sortable columns, a filter box, a row of totals. Only the rows on the screen are laid
 //! out; sorting and filtering happen off the UI thread.
 
+mod row_menu;
 mod row_order;
 
 use super::elided_text::without_middle;
@@ -11,6 +12,7 @@ use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
 use egui::accesskit::Role;
 use egui::{Align, FontId, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
 use egui_extras::{Column as Width, TableBuilder};
+use row_menu::{RowMenu, RowMenuChoice};
 use row_order::{TableRowOrder, order};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -71,6 +73,12 @@ pub(crate) struct TableState {
     /// The row that a key has led to, until it has the focus.
     #[serde(skip)]
     focus: Option<usize>,
+    /// What the menu of a row offers beside copying and filtering.
+    #[serde(skip)]
+    entries: &'static [&'static str],
+    /// A row, and the place of the entry of its menu that was chosen.
+    #[serde(skip)]
+    entered: Option<(usize, usize)>,
 }
 
 /// Which rows of a table can be chosen, which are, and where a key leads to.
@@ -83,6 +91,16 @@ impl TableState {
     /// Rows stay as they are given until the user sorts them.
     pub(crate) fn as_given() -> Self {
         Self { as_given: true, ..Self::default() }
+    }
+
+    /// Offers these entries in the menu of every row from now on. Gives a row and the entry of its
+    /// menu that was chosen in the last frame.
+    pub(crate) fn menu_entries(
+        &mut self,
+        entries: &'static [&'static str],
+    ) -> Option<(usize, usize)> {
+        self.entries = entries;
+        self.entered.take()
     }
 
     /// Shows a table; `generation` tells one table from the next.
@@ -148,6 +166,7 @@ impl TableState {
         );
         // The order of another table says nothing about the rows of this one.
         let order = asked.answer().filter(|order| order.generation == generation)?;
+        let mut menu = RowMenu { entries: self.entries, chosen: None };
         let sort = &mut self.sort;
         let choice = choice.map(|chosen| TableRowSelection { chosen, focus: &mut self.focus });
         let frame = egui::Frame::new().inner_margin(egui::Margin {
@@ -156,7 +175,7 @@ impl TableState {
             ..egui::Margin::ZERO
         });
         let sorted = (column, descending);
-        frame
+        let clicked = frame
             .show(ui, |ui| {
                 let is_name = |column: &&TableColumn| is_wide(column) && !column.short;
                 let alone = table.columns.iter().filter(is_name).count() == 1;
@@ -167,18 +186,27 @@ impl TableState {
                 let widths: Vec<f32> = widths.collect();
                 let needed: f32 = widths.iter().map(|width| width + BETWEEN).sum();
                 if needed <= ui.available_width() {
-                    return rows_ui(ui, (table, &widths), order, sorted, sort, choice);
+                    return rows_ui(ui, (table, &widths), order, (sorted, sort), choice, &mut menu);
                 }
                 let area = egui::ScrollArea::horizontal().auto_shrink(false).id_salt("columns");
                 area.show(ui, |ui| {
                     // Columns keep their least width and the table scrolls, instead of squeezing
                     // numbers.
                     ui.set_width(needed);
-                    rows_ui(ui, (table, &widths), order, sorted, sort, choice)
+                    rows_ui(ui, (table, &widths), order, (sorted, sort), choice, &mut menu)
                 })
                 .inner
             })
-            .inner
+            .inner;
+        match menu.chosen {
+            Some(RowMenuChoice::Filter(text)) => self.filter = text,
+            Some(RowMenuChoice::Entry { row, entry }) => {
+                self.entered = Some((row, entry));
+                ui.ctx().request_repaint();
+            }
+            None => {}
+        }
+        clicked
     }
 
     fn count_ui(&self, ui: &mut Ui, table: &DataTable) {
@@ -198,9 +226,9 @@ fn rows_ui(
     ui: &mut Ui,
     (table, widths): (&DataTable, &[f32]),
     order: &TableRowOrder,
-    sorted: (usize, bool),
-    sort: &mut Option<(usize, bool)>,
+    (sorted, sort): ((usize, bool), &mut Option<(usize, bool)>),
     mut choice: Option<TableRowSelection<'_>>,
+    menu: &mut RowMenu,
 ) -> Option<usize> {
     ui.spacing_mut().item_spacing = egui::vec2(BETWEEN, 0.0);
     let totals = usize::from(table.totals && !order.rows.is_empty());
@@ -243,7 +271,9 @@ fn rows_ui(
                         None if index == 0 => "Total".to_owned(),
                         None => String::new(),
                     };
-                    row.col(|ui| cell_ui(ui, column, strong(text), !choosing));
+                    row.col(|ui| {
+                        cell_ui(ui, column, strong(text), !choosing);
+                    });
                 }
                 return;
             }
@@ -253,12 +283,19 @@ fn rows_ui(
             // `place` is in range: orders of other tables were turned away by their generation.
             let chosen = choice.as_ref().is_some_and(|choice| choice.chosen.contains(&place));
             row.set_selected(chosen);
+            let mut pointed: Option<egui::Response> = None;
             for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
                 let text = RichText::new(cell.text());
                 let zero = matches!(cell, TableCell::Bytes(Bytes::ZERO) | TableCell::Count(0));
                 let text = if zero { text.weak() } else { text };
-                row.col(|ui| cell_ui(ui, column, text, !choosing));
+                row.col(|ui| {
+                    let cell = cell_ui(ui, column, text, !choosing);
+                    pointed = pointed.take().map(|all| all | cell.clone()).or(Some(cell));
+                });
             }
+            // Text that can be selected lies above its row.
+            let pointed = pointed.map_or_else(|| row.response(), |cells| row.response() | cells);
+            menu.ui(&pointed, table, place);
             if let Some(choice) = &mut choice {
                 let response = row.response();
                 // Not every program has a name: its kind stands in for it.
@@ -283,7 +320,7 @@ fn rows_ui(
     clicked
 }
 
-fn cell_ui(ui: &mut Ui, column: &TableColumn, text: RichText, selectable: bool) {
+fn cell_ui(ui: &mut Ui, column: &TableColumn, text: RichText, selectable: bool) -> egui::Response {
     let (layout, full) = match is_wide(column) {
         true => (Layout::left_to_right(Align::Center), true),
         false => (Layout::right_to_left(Align::Center), false),
@@ -293,13 +330,14 @@ fn cell_ui(ui: &mut Ui, column: &TableColumn, text: RichText, selectable: bool) 
             let label = Label::new(short).extend().selectable(false);
             let response = ui.add(label).on_hover_text(text.text());
             response.widget_info(|| WidgetInfo::labeled(Role::Label, true, text.text()));
-            return;
+            return response;
         }
         let label = Label::new(text.clone()).truncate();
         // Only words can be too long for their column.
         let label = if full { label } else { Label::new(text).extend() };
-        ui.add(label.selectable(selectable));
-    });
+        ui.add(label.selectable(selectable))
+    })
+    .inner
 }
 
 /// A path of names without its middle, if all of it does not fit: names of one operation begin

@@ -16,7 +16,7 @@ const FIFO: f32 = 13.0;
 const GAP: f32 = 4.0;
 /// Points of a digit or letter in a cell, and what a cell needs beside them.
 const LETTER: f32 = 6.5;
-const MARGIN: f32 = 5.0;
+const MARGIN: f32 = 10.0;
 /// Least and most width of a column.
 const COLUMN: (f32, f32) = (44.0, 110.0);
 
