@@ -361,9 +361,9 @@ fn reports_without_an_amount_of_work_are_compared_per_run() {
     let report = |name: &str| &reports.iter().find(|(known, _)| *known == name).expect("known").1;
     let (simulated, foreign) = (report("mnist"), report("foreign"));
     for (source, target, words) in [
-        (simulated, foreign, "the target does not say how many samples"),
-        (foreign, simulated, "the source does not say how many samples"),
-        (foreign, foreign, "both reports do not say how many samples"),
+        (simulated, foreign, "the target does not record the number of samples"),
+        (foreign, simulated, "the source does not record the number of samples"),
+        (foreign, foreign, "both reports do not record the number of samples"),
     ] {
         let found = page(source, target, WorkUnit::Sample).normalization;
         assert_eq!((found.asked, found.unit), (WorkUnit::Sample, WorkUnit::Run));

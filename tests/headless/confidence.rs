@@ -99,7 +99,7 @@ fn a_small_difference_is_not_distinguishable() {
     let (target, _two) = report(CHAIN, &["model.k=504"]);
     let (unclear, verdict) = distinction(&source, &target);
     assert!(!unclear.expect("both say").distinguishable, "{verdict}");
-    assert!(verdict.contains("not distinguishable"), "{verdict}");
+    assert!(verdict.contains("Not significant"), "{verdict}");
 }
 
 #[test]
@@ -109,11 +109,11 @@ fn summary_and_compare_print_confidence_in_text_and_json() {
     let simulated = tilescope(&["simulate", CHAIN, "-o", &out]);
     assert!(simulated.status.success(), "{}", stderr(&simulated));
     let text = stdout(&tilescope(&["summary", &out]));
-    assert!(text.contains("Confidence") && text.contains("in nine of ten cases"), "{text}");
+    assert!(text.contains("Confidence") && text.contains("(90 % interval)"), "{text}");
     let json = stdout(&tilescope(&["summary", &out, "--json"]));
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let expected = stdout(&simulated);
-    assert!(expected.contains("expected") && expected.contains("in nine of ten"), "{expected}");
+    assert!(expected.contains("expected") && expected.contains("90 % interval"), "{expected}");
     for band in [&json["confidence"]["cycles"], &json["memory"]["fullest_tile"]] {
         let end = |name: &str| band[name].as_f64().expect("an end of a band");
         assert!(end("low") < end("value") && end("value") < end("high"), "{band}");

@@ -255,7 +255,7 @@ fn a_program_without_problems_has_no_findings() {
 fn problems_of_memory_come_first_if_a_program_does_not_fit() {
     let found = found(&bad());
     assert_eq!(found[0].rule, "out_of_memory");
-    assert!(found[0].sentence.contains("tile 0") && found[0].sentence.contains("176 KiB"));
+    assert!(found[0].sentence.contains("Tile 0") && found[0].sentence.contains("176 KiB"));
 }
 
 /// For a program that runs, findings about time come first; for one that does not, findings about
@@ -276,7 +276,7 @@ fn the_most_urgent_findings_come_first() {
         let lead = match spec {
             "mnist_pipeline" => "sets the pace: ",
             "too_large" => "The program does not fit: ",
-            _ => "Most of the critical path: ",
+            _ => "The critical path is mostly ",
         };
         assert!(verdict.lead.contains(lead), "{}", verdict.lead);
     }

@@ -14,7 +14,7 @@ use tilescope_analysis::tables::named;
 use tilescope_analysis::trace::program_runs;
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::{
-    Bytes, Cycles, IpuId, NumberFormat, TileId, TileRange, TileRuns, VertexTypeId,
+    Bytes, Cycles, IpuId, NumberFormat, StepId, TileId, TileRange, TileRuns, VertexTypeId,
 };
 use tilescope_report::{
     ArithmeticType, Bandwidth, ComputeEngine, ComputeRate, MachineInterface, MachineLimits,
@@ -362,7 +362,7 @@ fn files_of_other_tools_have_what_their_steps_tell() {
         assert_eq!(of.ideal.is_none(), uses, "{}", row.name);
         assert_eq!((of.exchange, of.links, of.host), (None, None, None), "{}", row.name);
         let best = explain(row, &found.machine, NumberFormat::default());
-        assert_eq!(best[0].sentence.starts_with("Not known: "), uses, "{}", row.name);
+        assert_eq!(best[0].sentence.starts_with("Unknown: "), uses, "{}", row.name);
         assert_eq!((of.flops, of.tile_balance), (None, None), "{}", row.name);
         assert!(of.bound().is_some(), "{}", row.name);
     }
@@ -370,7 +370,27 @@ fn files_of_other_tools_have_what_their_steps_tell() {
     assert_eq!((table.read)(&report).unwrap().rows.len(), found.rows.len());
 }
 
-/// The known rates of chips, for files that do not record them, equal those of the simulator.
+/// Waiting for the host is neither a copy nor a sync, also where all steps of a copy have one program.
+#[test]
+fn waiting_for_the_host_is_a_class_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("profile.pop");
+    Foreign { stream_copies: true, steps: 900, ..Foreign::default() }.write(&path);
+    let report = Report::open_with_cache(&path, None).unwrap();
+    let trace = report.trace().unwrap().unwrap();
+    let found = limits(&report).unwrap();
+    for (ipu, cycles) in &found.run.as_ref().unwrap().ipus {
+        let lane = trace.lane_of(*ipu, 0).unwrap();
+        let mut begins = Cycles::ZERO;
+        for step in (0..900).step_by(9) {
+            begins += lane.find(StepId(step)).unwrap().unwrap().range.length();
+        }
+        assert_eq!(cycles[WaterfallStep::HostWait], begins, "IPU {ipu}");
+        assert!(cycles[WaterfallStep::Host] > Cycles::ZERO, "IPU {ipu}");
+    }
+}
+
+/// What is known of chips for files that do not say it is what the simulator says of them.
 #[test]
 fn rates_of_chips_of_other_files_agree_with_the_simulator() {
     for (spec, chip) in [("mnist_pipeline", "mk2"), ("adder", "mk1")] {

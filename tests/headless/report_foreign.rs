@@ -143,6 +143,49 @@ fn a_plain_file_is_read() {
 }
 
 #[test]
+fn steps_of_one_program_are_totalled_by_type() {
+    let place = Place::with(&Foreign { stream_copies: true, steps: 900, ..Foreign::default() });
+    let report = place.open();
+    let trace = report.trace().unwrap().unwrap();
+    let programs = report.programs().unwrap();
+    let kinds = |report: &Report| -> Vec<ProgramKind> {
+        let programs = report.programs().unwrap();
+        let copies = programs.iter().filter(|(_, node)| node.name == "copyFromHost");
+        let mut kinds: Vec<ProgramKind> = copies.map(|(_, node)| node.kind).collect();
+        kinds.retain(|kind| *kind != ProgramKind::Unknown);
+        kinds
+    };
+    use ProgramKind::{StreamCopyBegin, StreamCopyEnd, StreamCopyMid};
+    assert_eq!(kinds(&report), [StreamCopyBegin, StreamCopyMid, StreamCopyEnd]);
+    // Every step is of the program of its own type, in the index as in the rows.
+    let lane = trace.lane_of(IpuId(0), 0).unwrap();
+    for number in 0..9 {
+        let found = lane.find(StepId(number)).unwrap().unwrap();
+        let program = found.program.expect("a program");
+        assert_eq!(programs.get(program).map(|node| node.kind), Some(found.kind), "{number}");
+        assert_eq!(report.step(StepId(number)).unwrap().unwrap().program, Some(program));
+    }
+    let totals = lane.program_totals(0..900).unwrap();
+    let cycles = |kind: ProgramKind| -> Cycles {
+        let of = |id: Option<ProgramId>| id.and_then(|id| programs.get(id));
+        let own = totals.iter().filter(|total| {
+            of(total.program).is_some_and(|node| node.kind == kind && node.name == "copyFromHost")
+        });
+        own.map(|total| total.cycles).sum()
+    };
+    let mut begun = Cycles::ZERO;
+    for step in (0..900).step_by(9) {
+        begun += lane.find(StepId(step)).unwrap().unwrap().range.length();
+    }
+    assert_eq!(cycles(StreamCopyBegin), begun);
+    assert!(cycles(StreamCopyMid) > Cycles::ZERO && cycles(StreamCopyEnd) > Cycles::ZERO);
+    // A cached index says the same.
+    assert_eq!(kinds(&place.open()), kinds(&report));
+    ask_everything(&report);
+    assert_eq!(report.verify().unwrap(), []);
+}
+
+#[test]
 fn parts_are_told_apart() {
     let report_of = |foreign: Foreign| {
         let place = Place::with(&foreign);

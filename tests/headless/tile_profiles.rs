@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tempfile::{TempDir, tempdir};
 use tilescope_analysis::exchange_code::exchange_cycles;
+use tilescope_analysis::insights::insights;
 use tilescope_analysis::tables::{all, named};
 use tilescope_analysis::tile_samples::{SampleFilter, SampleGrouping, SampleKey, sample_groups};
 use tilescope_fixtures::ipu_stack_profile::*;
@@ -428,6 +429,17 @@ proptest! {
     fn any_bytes_are_a_report_or_an_error(bytes in mutated()) {
         let directory = tempdir().unwrap();
         look_at(&bytes, directory.path());
+    }
+}
+
+/// Tiles that were not measured are not taken for idle.
+#[test]
+fn insights_are_about_measured_tiles() {
+    let (_directory, report) = open(&IpuStackProfile::layers(10, 4));
+    for finding in insights(&report, NumberFormat::default()).unwrap() {
+        assert_ne!(finding.rule, "unused_tiles", "{}", finding.sentence);
+        // The four measured tiles work alike, four of 1,472 would be 0.3 %.
+        assert!(!finding.sentence.contains(" 0.3 %"), "{}", finding.sentence);
     }
 }
 

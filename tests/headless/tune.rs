@@ -89,9 +89,7 @@ fn the_path_is_drawn() {
     let none = directory.path().join("none.svg");
     let unfit = ["tune", "too_large", "--budget", "4", "--plot", text(&none)];
     assert_eq!(tilescope(&unfit).status.code(), Some(1));
-    assert!(
-        std::fs::read_to_string(&none).expect("a picture").contains("Nothing that was tried fits")
-    );
+    assert!(std::fs::read_to_string(&none).expect("a picture").contains("No tested spec fits"));
 }
 
 #[test]
@@ -184,7 +182,7 @@ fn a_search_that_misses_the_request_fails() {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("better.toml");
     let cases = [
-        (&["too_large", "--budget", "12"][..], "makes it fit in memory"),
+        (&["too_large", "--budget", "12"][..], "no tested spec fits in memory"),
         (
             &["dense_layer", "--budget", "12", "--where", "memory < 1 KiB"][..],
             "meets all conditions",

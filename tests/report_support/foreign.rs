@@ -78,6 +78,8 @@ pub(crate) struct Foreign {
     /// Rows of `steps_by_ipu` IPU by IPU instead of step by step.
     pub by_ipu: bool,
     pub wal: bool,
+    /// The three steps of the stream copy from the host have one program, as Poplar's have.
+    pub stream_copies: bool,
 }
 
 impl Default for Foreign {
@@ -93,6 +95,7 @@ impl Default for Foreign {
             extra: false,
             by_ipu: false,
             wal: false,
+            stream_copies: false,
         }
     }
 }
@@ -160,6 +163,10 @@ impl Foreign {
             body.insert(4, ("OnSuperTileDance", "dense/dance", false, 77, 0.5));
             categories.push("quantumFoam");
         }
+        if self.stream_copies {
+            body[1] = ("StreamCopyMid", "copyFromHost", false, 5200, 0.10);
+            body.insert(2, ("StreamCopyEnd", "copyFromHost", false, 90, 0.02));
+        }
         let text = |text: &str| Value::from(text.to_owned());
         for (id, (_, name, _, _, _)) in body.iter().enumerate() {
             self.insert(db, "programs", vec![Value::from(id as i64), text(name)]);
@@ -193,7 +200,8 @@ impl Foreign {
         for step in 0..self.steps {
             let at = step % body.len() as i64;
             let (kind, _, is_set, _, _) = body[at as usize];
-            let program = if self.nulls && step % 90 == 11 { Value::Null } else { at.into() };
+            let program = if self.stream_copies && at < 3 { 0 } else { at };
+            let program = if self.nulls && step % 90 == 11 { Value::Null } else { program.into() };
             let set = if is_set { at.into() } else { Value::Null };
             self.insert(db, "steps", vec![step.into(), text(kind), program, set]);
         }

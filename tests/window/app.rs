@@ -234,7 +234,7 @@ fn hovering_a_derived_figure_shows_its_formula() {
         ),
         ("exchange-code", "Share of memory", "Bytes of code / bytes that tiles use"),
         ("execution-trace", "Tile balance", "each weighted by its cycles"),
-        ("operations", "On the path", "the longest chain of steps that wait for each other"),
+        ("operations", "On the path", "the longest chain of steps that wait for one another"),
         ("tile-mapping", "Max/mean", "Largest part / mean part"),
         ("insights", "Fullest tiles", "Bytes below the last used address"),
     ];

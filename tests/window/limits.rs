@@ -112,7 +112,7 @@ fn files_of_other_tools_explain_missing_points() {
     let mut window = gui_support::window(Variant::named("foreign"), "limits", SIZE);
     assert!(says(&window, "No points"));
     assert!(says(&window, "The report has no operations of the model"));
-    assert!(says(&window, "Utilisation of all IPUs is not known."));
+    assert!(says(&window, "The utilisation of all IPUs is unknown."));
     let (steps, _) = part(&window, Role::Canvas, "Waterfall");
     assert!(steps.contains("Compute, unclassified"), "{steps}");
     assert!(!steps.contains("Achieved"), "{steps}");

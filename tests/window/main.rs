@@ -31,6 +31,7 @@ mod numbers;
 mod pairs;
 mod pictures;
 mod proof;
+mod reading;
 #[cfg(unix)]
 mod remote;
 mod replicas;

@@ -82,7 +82,7 @@ fn of_limits(report: &Report) -> Result<Vec<String>, ReportError> {
     let Some(run) = &found.run else { return Ok(Vec::new()) };
     let achieved = match run.utilisation() {
         Some(share) => format!("{} of the peak of all IPUs", fine_percent(share)),
-        None => "Utilisation of all IPUs is not known".to_owned(),
+        None => "The utilisation of all IPUs is unknown".to_owned(),
     };
     let worst = found.rows.first().map(|row| grouped(row.limits.total().0));
     Ok(std::iter::once(achieved).chain(worst).collect())

@@ -89,5 +89,5 @@ fn unreadable_results_are_reported_and_those_of_other_specs_hidden() {
     std::fs::write(&file, other).expect("writes");
     let mut window = open(directory.path());
     settle(&mut window);
-    assert!(!says(&window, "What was tried before") && !says(&window, "Tested: "));
+    assert!(!says(&window, "Earlier test results") && !says(&window, "Tested: "));
 }

@@ -92,10 +92,10 @@ fn bars(window: &Window, lane: Rect, words: &str) -> Vec<Rect> {
 #[test]
 fn lanes_of_replicas_are_folded_and_unfold() {
     let mut window = trace(opened(&alike(900)));
-    assert!(says(&window, "4 replicas alike; one is shown"));
+    assert!(says(&window, "4 identical replicas; one is shown"));
     assert!(lane(&window, "IPU 1").is_some() && lane(&window, "R3 IPU 1").is_none());
     unfold(&mut window);
-    assert!(says(&window, "4 replicas alike; all are shown"));
+    assert!(says(&window, "4 identical replicas; all are shown"));
     let drawn = works(&window);
     assert_eq!(drawn.len(), 8, "each has its bar: {drawn:?}");
     assert!(press_role(&mut window, Role::Button, "Fold replicas"));

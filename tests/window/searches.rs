@@ -80,7 +80,7 @@ fn combinations_are_drawn_listed_and_applied() {
             "Keys beside time per sample, memory and IPUs",
             "No point is better than these in time, memory and IPUs at the same time:",
             "do not fit in memory (dashed): 4",
-            "What is finished is kept in",
+            "Finished results are saved in",
             "8 rows",
             "Select a point in a plot or in the table.",
         ],
@@ -172,7 +172,7 @@ fn a_search_continues_hidden_is_stopped_and_restarted() {
         if says(&window, "Stop search") {
             window.get_by_label("Stop search").click_accesskit();
             settle(&mut window);
-            assert!(says(&window, "Starting again goes on from what is finished."));
+            assert!(says(&window, "Start again to continue from the finished results."));
         }
     } else {
         press(&mut window, SHIFT, Key::T);

@@ -63,6 +63,7 @@ fn a_folder_is_a_table_of_runs_with_its_changes() {
     for words in [
         "Series of ",
         "execution.total_cycles (per run)",
+        "Total cycles per run over 4 runs",
         "over 4 runs",
         "Change points",
         "from v10 on",

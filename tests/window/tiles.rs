@@ -130,7 +130,7 @@ fn selecting_a_program_shows_its_traffic() {
     let copies = traffic.iter().find(|row| row.name.contains("inter-ipu-copies")).expect("copies");
     // All of it is recorded for copies between IPUs; much of the traffic inside an IPU is assumed.
     let bytes = grouped(copies.traffic.bytes_in.0);
-    let told = format!("{bytes} B in view, sender and receiver known for 100.0 %");
+    let told = format!("{bytes} B in view; sender and receiver known for 100.0 %");
     assert_eq!(part, Some(told));
     assert!(!says(&window, "Estimated for "));
     press(&mut window, Role::Button, "All programs");

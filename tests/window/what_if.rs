@@ -122,7 +122,7 @@ fn what_if_starts_from_a_measurement() {
         window
     };
     let mut window = open();
-    assert!(says(&window, "Name the spec of what ran"));
+    assert!(says(&window, "Name the spec of the program"));
     let name = |window: &mut Window, name: &str| {
         click_label(window, "Spec");
         window.key_press_modifiers(Modifiers::COMMAND, Key::A);
@@ -138,14 +138,14 @@ fn what_if_starts_from_a_measurement() {
     set_text(&mut window, |text| text.replace("m = 64", "m = 128"));
     window.get_by_label("Predict the measured run").click();
     until(&mut window, "predicted", |window| says(window, "cycles of all steps on all IPUs (+"));
-    assert!(says(&window, "of them are measured ones scaled by the simulation"));
+    assert!(says(&window, "of these cycles are measured and scaled by the simulation"));
 
     // The spec is known when the report is opened again, until the user names another one.
     drop(window);
     let mut again = open();
     assert!(says(&again, "Predict the measured run"));
     click_label(&mut again, "Another spec…");
-    assert!(says(&again, "Name the spec of what ran"));
+    assert!(says(&again, "Name the spec of the program"));
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn a_child_that_is_stopped_loses_nothing() {
 fn a_report_without_a_spec_is_explained() {
     let mut window = opened_window(Variant::named("foreign").opened(), "summary", SIZE);
     press(&mut window, Modifiers::COMMAND, Key::T);
-    assert!(says(&window, "does not record a spec. Name the spec of what ran"));
+    assert!(says(&window, "records no spec. Name the spec of the program"));
     assert!(!says(&window, "Simulate and compare"));
 }
 

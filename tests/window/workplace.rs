@@ -197,10 +197,10 @@ fn quitting_asks_only_when_edits_would_be_lost() {
     press_the_cross(&mut window);
     assert!(asked(&window, &ViewportCommand::CancelClose));
     settle(&mut window);
-    assert!(says(&window, "is changed, and not simulated"));
+    assert!(says(&window, "has unsimulated changes"));
     click(&mut window, Role::Button, "Keep working");
-    assert!(!says(&window, "is changed, and not simulated"));
-    // Closing the tab loses nothing: the typed text waits for the report.
+    assert!(!says(&window, "has unsimulated changes"));
+    // Closing the tab loses nothing: what was typed waits for the report.
     let opened = window.state().session().page().unwrap().opened().clone();
     press(&mut window, Modifiers::COMMAND, Key::W);
     window.state_mut().session_mut().show(opened);

@@ -207,7 +207,7 @@ const MAX_VISITS: usize = 20_000_000;
 /// A trace that cannot be read.
 pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
     let Some(trace) = report.trace()? else { return Ok(ProgramTreeTotals::default()) };
-    let programs = report.programs()?;
+    let programs = report.executed_program_nodes()?;
     let exposures = exposure(report)?;
     let runs = program_runs(&trace)?.by_program();
     let runs = OutlinedRuns::new(runs, exposures.as_ref(), &programs);
@@ -380,7 +380,7 @@ pub fn facts(
     id: ProgramId,
     numbers: NumberFormat,
 ) -> Result<Vec<ProgramFact>, ReportError> {
-    let programs = report.programs()?;
+    let programs = report.executed_program_nodes()?;
     let Some(program) = programs.get(id) else { return Ok(Vec::new()) };
     let mut facts = ProgramFactList::default();
     facts.add("Id", id.0.to_string());

@@ -45,7 +45,7 @@ pub fn spread(
 ) -> Result<Vec<u64>, ReportError> {
     let target = report.target()?;
     let mut tiles = vec![0u64; target.tiles_per_replica() as usize];
-    let programs = report.programs()?;
+    let programs = report.executed_program_nodes()?;
     let sets: BTreeMap<ComputeSetId, ComputeSet> = report.compute_sets()?.into_iter().collect();
     let mut add = |of: &TileRuns<u64>, times: &dyn Fn(TileId) -> u64| {
         for (range, value) in of.iter() {

@@ -38,8 +38,7 @@ impl ProgramPairs {
     /// # Errors
     /// Parts of the files that cannot be read.
     pub(crate) fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
-        let source = source.programs()?;
-        let target = target.programs()?;
+        let (source, target) = (source.executed_program_nodes()?, target.executed_program_nodes()?);
         Ok(Self::new(&source, &target))
     }
 

@@ -211,13 +211,13 @@ impl StepAlignment {
         let idle_target = SideSum { cycles: idle.1, ..SideSum::default() };
         sums.insert(StepChangeKind::Idle, (idle_source, idle_target));
         let names =
-            StepChangeNames { pairs, programs: (&*source.programs()?, &*target.programs()?) };
-        let mut changes = Vec::new();
-        for (what, (source, target)) in sums {
-            let source = source.located(&a)?;
-            let target = target.located(&b)?;
-            changes.push(StepChange { what, name: names.name_of(what), source, target });
-        }
+            StepChangeNames { pairs, programs: (&*source.executed_program_nodes()?, &*target.executed_program_nodes()?) };
+        let change = |(what, (source, target)): (StepChangeKind, (SideSum, SideSum))| {
+            let (source, target) = (source.located(&a)?, target.located(&b)?);
+            Ok(StepChange { what, name: names.name_of(what), source, target })
+        };
+        let mut changes: Vec<StepChange> =
+            sums.into_iter().map(change).collect::<Result<_, ReportError>>()?;
         changes.sort_by(|a, b| {
             let [size_a, size_b] = [a, b].map(|change| change.cycles().unsigned_abs());
             size_b.cmp(&size_a).then_with(|| a.name.cmp(&b.name)).then(a.what.cmp(&b.what))

@@ -72,7 +72,7 @@ impl PathKind {
             Self::Host => "Host copies",
             Self::RemoteBuffer => "Remote buffers",
             Self::Sync => "Sync",
-            Self::HostWait => "Waiting for the host",
+            Self::HostWait => "Host wait",
             Self::Other => "Other",
             Self::Idle => "Idle",
         }

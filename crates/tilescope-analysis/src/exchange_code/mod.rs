@@ -207,7 +207,7 @@ pub struct ExchangeCodeOverview {
 /// Parts of the file that cannot be read.
 pub fn overview(report: &Report) -> Result<ExchangeCodeOverview, ReportError> {
     let parts = report.tile_categories()?;
-    let programs = report.programs()?;
+    let programs = report.executed_program_nodes()?;
     let mut links: Vec<ExchangeLinkTotals> = ExchangeLink::ALL
         .into_iter()
         .map(|link| {
@@ -273,7 +273,7 @@ pub struct ExchangeProgramRow {
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn programs(report: &Report, tiles: &[TileId]) -> Result<Vec<ExchangeProgramRow>, ReportError> {
-    let programs = report.programs()?;
+    let programs = report.executed_program_nodes()?;
     let mut rows = Vec::new();
     for exchange in report.exchanges()? {
         let mut sum = TileTraffic::default();

@@ -42,7 +42,8 @@ impl Marker {
             CycleClass::Exchange => Self::Square,
             CycleClass::Rearrangement => Self::Up,
             CycleClass::SyncAndStart => Self::Down,
-            CycleClass::Host => Self::Left,
+            // Neither has floating point operations, so that points of both are rare.
+            CycleClass::Host | CycleClass::HostWait => Self::Left,
             CycleClass::RemoteBuffers => Self::Right,
             CycleClass::Links => Self::Plus,
             CycleClass::Other => Self::Cross,

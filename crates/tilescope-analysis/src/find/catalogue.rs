@@ -94,7 +94,7 @@ impl SearchCatalogue {
         let runs = runs.unwrap_or_default();
         let mut catalogue =
             Self { items: Vec::new(), runs, more_variables: false, programs: BTreeMap::new() };
-        let programs = report.programs()?;
+        let programs = report.executed_program_nodes()?;
         for (id, program) in programs.iter() {
             if let Some(operation) = program.operation {
                 catalogue.programs.entry(operation).or_default().push(id);
@@ -118,8 +118,8 @@ impl SearchCatalogue {
         for ((_, program, kind), totals) in &self.runs.steps {
             steps.entry(*program).or_default().entry(*kind).or_default().add(totals);
         }
-        for (id, program) in report.programs()?.iter() {
-            let item_of = |thing, kind: ProgramKind, count, totals: Option<&ProgramRunTotals>| {
+        for (id, program) in report.executed_program_nodes()?.iter() {
+            let item = |thing, kind: ProgramKind, count, totals: Option<&ProgramRunTotals>| {
                 CatalogueItem {
                     thing,
                     name: program.name.clone(),

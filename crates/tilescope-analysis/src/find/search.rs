@@ -486,7 +486,7 @@ impl LocationFilter {
             }
         }
         let mut programs: HashSet<ProgramId> = HashSet::new();
-        for (id, program) in report.programs()?.iter() {
+        for (id, program) in report.executed_program_nodes()?.iter() {
             if program.compute_set.is_some_and(|set| sets.contains(&set)) {
                 programs.insert(id);
             }
@@ -496,7 +496,7 @@ impl LocationFilter {
                 programs.insert(exchange.program);
             }
         }
-        let uses = report.programs()?;
+        let uses = report.executed_program_nodes()?;
         let uses = uses.further_uses().filter(|(_, body)| programs.contains(body));
         let uses: Vec<ProgramId> = uses.map(|(id, _)| id).collect();
         programs.extend(uses);

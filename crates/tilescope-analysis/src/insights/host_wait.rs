@@ -68,7 +68,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             .to_owned(),
         formula: "cycles of StreamCopyBegin with the host on that IPU, less the shortest handshake \
                   for each, / cycles of the run",
-        gain: InsightGain::Time(gain),
+        // Without known handshakes the path takes all of a copy's begin for waiting.
+        gain: InsightGain::Time(gain.min(share)),
         proposal: facts.proposal(
             [
                 (DEPTH, json!(depth.max(2) + 1)),

@@ -130,6 +130,24 @@ pub struct InsightFacts {
     pub peak: Option<PeakMemoryTile>,
     /// The share of operators of an imported model that are not modelled, as text.
     pub unmodelled: Option<String>,
+    /// Measured tiles per IPU, where a tool measured some of them: nothing is known of the others.
+    pub(crate) measured_tiles: Option<u32>,
+}
+
+/// The mean number of measured tiles over the IPUs that have any; `None` for reports about all tiles.
+fn measured_tiles(report: &Report) -> Result<Option<u32>, ReportError> {
+    if !report.has_tile_samples() {
+        return Ok(None);
+    }
+    let tiles_per_ipu = report.target()?.tiles_per_ipu.max(1);
+    let mut tiles = BTreeSet::new();
+    for (_, set) in report.compute_sets()? {
+        for (range, _) in set.cycles.iter() {
+            tiles.extend(range.iter().map(|tile| tile.0));
+        }
+    }
+    let ipus: BTreeSet<u32> = tiles.iter().map(|tile| tile / tiles_per_ipu).collect();
+    Ok(Some((tiles.len() / ipus.len().max(1)) as u32))
 }
 
 impl InsightFacts {
@@ -171,7 +189,7 @@ impl InsightFacts {
         let owners = variables.iter().filter_map(|(_, of)| owner_of_state(&of.name));
         let trained = owners.map(str::to_owned).collect();
         let tiles = LivenessScope::Whole.tiles(report.target()?.as_ref());
-        let programs = report.programs()?;
+        let programs = report.executed_program_nodes()?;
         let chains = RunChains::read(report, runs.as_ref(), &programs)?;
         let stashes = variables.into_iter().filter(|(_, variable)| is_stash(&variable.name));
         let stashes = liveness::always_live_of(stashes, tiles).collect();
@@ -201,10 +219,16 @@ impl InsightFacts {
             typical: marks.typical_slot(),
             unmodelled: imported_model(report)?.and_then(|model| model.unmodelled_words()),
             marks,
+            measured_tiles: measured_tiles(report)?,
         })
     }
 
-    /// The gain of a change that removes a share of the steps of one program.
+    /// Tiles per IPU that cycles were recorded of.
+    pub(crate) fn known_tiles_per_ipu(&self) -> u32 {
+        self.measured_tiles.unwrap_or(self.target.tiles_per_ipu).max(1)
+    }
+
+    /// The same for a change that takes away a share of the steps of one program.
     pub(crate) fn gain_of_program(&self, share: f64, id: ProgramId) -> InsightGain {
         let cycles =
             |part: ChainPart<'_>| if part.id == id { share * part.cycles.as_f64() } else { 0.0 };

@@ -18,7 +18,7 @@ const MAX_NAMED_COMPUTE_SETS: usize = 3;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(runs) = &facts.runs else { return Vec::new() };
-    let tiles = facts.target.tiles_per_ipu.max(1);
+    let tiles = facts.known_tiles_per_ipu();
     let mut found: Vec<(ProgramId, f64, f64)> = Vec::new();
     for of in runs.shares() {
         let set = facts.programs.get(of.program).and_then(|program| program.compute_set);
@@ -40,8 +40,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         advice: "The other tiles wait for the slowest one. Sizes that divide evenly over the \
                  tiles, or a larger micro-batch, spread the work."
             .to_owned(),
-        formula: "tile balance: mean cycles of all tiles of the IPU / cycles of the slowest tile; \
-                  gain: (1 - tile balance) x its cycles on the critical path / cycles of the run",
+        formula: "tile balance: mean cycles of the tiles of the IPU that are recorded / cycles of the \
+                  slowest tile; gain: (1 - tile balance) x its cycles on the critical path / cycles of the run",
         gain: facts.gain_of_program(1.0 - balance, id),
         place: ViewLocation { program: Some(id), ..ViewLocation::view("program-tree") },
         ..InsightFinding::about(InsightSubject::Time, &RULE)

@@ -10,6 +10,10 @@ pub(crate) const RULE: InsightRule =
 const MIN_SHARE: f64 = 0.02;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    // Tiles that were not measured may have computed.
+    if facts.measured_tiles.is_some() {
+        return Vec::new();
+    }
     let tiles = TileRange::first_tiles(facts.target.tiles_per_replica());
     let mut used = vec![false; tiles.count() as usize];
     let sets = facts.compute_sets.values().filter(|set| !set.cycles.is_empty());

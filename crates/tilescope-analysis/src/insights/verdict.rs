@@ -115,7 +115,7 @@ fn spent(path: &CriticalPath) -> String {
     let mut spent: Vec<(StepActivity, Cycles)> = path.totals().cycles.iter().collect();
     spent.sort_by_key(|(_, cycles)| std::cmp::Reverse(*cycles));
     let words = |(activity, cycles): &(StepActivity, Cycles)| {
-        format!("{} {}", activity.name().to_lowercase(), percent(cycles.as_f64() / whole))
+        format!("{} {}", activity.title().to_lowercase(), percent(cycles.as_f64() / whole))
     };
     let largest: Vec<String> =
         spent.iter().filter(|(_, cycles)| !cycles.is_zero()).take(2).map(words).collect();

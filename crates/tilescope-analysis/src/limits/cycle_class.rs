@@ -20,7 +20,9 @@ pub enum CycleClass {
     SyncAndStart,
     /// Copies with the host.
     Host,
-    /// Copies with remote buffers.
+    /// Waiting for the host.
+    HostWait,
+    /// Copies from and to remote buffers.
     RemoteBuffers,
     /// Exchanges between IPUs.
     Links,
@@ -29,14 +31,15 @@ pub enum CycleClass {
 }
 
 impl CycleClass {
-    /// Every class, in the order of the views.
-    pub const ALL: [CycleClass; 9] = [
+    /// Every class, in the order in which views show them.
+    pub const ALL: [CycleClass; 10] = [
         Self::Compute,
         Self::Balance,
         Self::Exchange,
         Self::Rearrangement,
         Self::SyncAndStart,
         Self::Host,
+        Self::HostWait,
         Self::RemoteBuffers,
         Self::Links,
         Self::Other,
@@ -51,6 +54,7 @@ impl CycleClass {
             Self::Rearrangement => "Rearrangement",
             Self::SyncAndStart => "Sync and start",
             Self::Host => "Host",
+            Self::HostWait => "Host wait",
             Self::RemoteBuffers => "Remote buffers",
             Self::Links => "Links",
             Self::Other => "Other",
@@ -77,7 +81,11 @@ impl CycleClass {
                 "Cycles of Sync, and those of each OnTileExecute and DoExchange before its tiles \
                  begin: cycles of the step - cycles of its slowest tile"
             }
-            Self::Host => "Cycles of StreamCopyBegin, Mid and End with the host",
+            Self::Host => "Cycles of StreamCopyMid and End with the host",
+            Self::HostWait => {
+                "Cycles of StreamCopyBegin with the host, and of syncs that wait for parts of a host \
+                 call"
+            }
             Self::RemoteBuffers => "Cycles of StreamCopyBegin, Mid and End with remote buffers",
             Self::Links => "Cycles of GlobalExchange",
             Self::Other => "Cycles of steps of unknown kind",

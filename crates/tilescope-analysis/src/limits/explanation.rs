@@ -143,6 +143,7 @@ fn of_class(
                 .to_owned()
         }
         CycleClass::Host => of_interface(limits.host, "the host interface"),
+        CycleClass::HostWait => "Waiting until the host is ready.".to_owned(),
         CycleClass::RemoteBuffers => of_interface(limits.remote_buffers, "streaming memory"),
         CycleClass::Links => of_interface(limits.links, "the links of an IPU"),
         CycleClass::Other => "Steps of a kind unknown to this version.".to_owned(),

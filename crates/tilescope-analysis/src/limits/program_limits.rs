@@ -12,8 +12,7 @@ use tilescope_report::units::{
     Bytes, ComputeSetId, CycleRange, Cycles, IpuId, ProgramId, Quantity,
 };
 use tilescope_report::{
-    ComputeRate, ComputeSet, ExchangeTraffic, ProgramKind, ProgramNode, ProgramNodeTable, Report,
-    ReportError, ReportPart, StepActivity, Target, VertexWork,
+    ComputeRate, ComputeSet, ExchangeTraffic, HostCallPart, ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError, ReportPart, StepActivity, StreamEndpoint, Target, VertexWork,
 };
 
 /// Sums over the steps of programs, and their lower bounds.
@@ -116,8 +115,7 @@ impl LimitsOfPrograms {
         let lanes = (0..trace.lanes().len()).into_par_iter().map(read);
         let lanes: Vec<Option<(LaneInfo, Arc<Vec<ProgramStepSums>>)>> =
             lanes.collect::<Result<_, ReportError>>()?;
-        let programs = report.programs()?;
-        let target = report.target()?;
+        let (programs, target) = (report.executed_program_nodes()?, report.target()?);
         let works = report.vertex_types()?.iter().map(|kind| kind.work()).collect();
         let has_bytes = report.has(ReportPart::StepBytes);
         let figures =
@@ -192,6 +190,16 @@ struct ComputeSetOnIpu {
     tiles: u64,
 }
 
+/// Returns true if the steps of a program wait for the host: the begin of a copy, or a sync for a part
+/// of a host call.
+fn waits_for_host(program: &ProgramNode) -> bool {
+    match program.kind {
+        ProgramKind::StreamCopyBegin => program.stream == StreamEndpoint::Host,
+        ProgramKind::Sync => HostCallPart::of_sync(&program.name).is_some(),
+        _ => false,
+    }
+}
+
 impl ProgramFigures<'_> {
     /// Totals of the steps of one program and kind on an IPU.
     fn limits(&self, ipu: IpuId, sums: &ProgramStepSums) -> ProgramLimits {
@@ -216,6 +224,11 @@ impl ProgramFigures<'_> {
                 limits.cycles = ClassCycles::of(CycleClass::Links, cycles);
                 limits.link_bytes = sums.bytes_moved;
                 limits.unknown_bytes = !self.has_bytes;
+            }
+            (StepActivity::Host | StepActivity::Sync, Some((_, program)))
+                if waits_for_host(program) =>
+            {
+                limits.cycles = all(CycleClass::HostWait);
             }
             (StepActivity::Host, _) => {
                 limits.cycles = ClassCycles::of(CycleClass::Host, cycles);

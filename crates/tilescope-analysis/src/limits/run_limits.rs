@@ -18,6 +18,8 @@ pub enum WaterfallStep {
     /// Waits for others, and the starts of compute sets and exchanges.
     SyncAndStart,
     Host,
+    /// Waiting for the host.
+    HostWait,
     RemoteBuffers,
     /// Exchanges between IPUs.
     Links,
@@ -44,10 +46,11 @@ pub enum WaterfallStep {
 
 impl WaterfallStep {
     /// Every step, from the peak down.
-    pub const ALL: [WaterfallStep; 15] = [
+    pub const ALL: [WaterfallStep; 16] = [
         Self::Idle,
         Self::SyncAndStart,
         Self::Host,
+        Self::HostWait,
         Self::RemoteBuffers,
         Self::Links,
         Self::Exchange,
@@ -68,6 +71,7 @@ impl WaterfallStep {
             Self::Idle => "Idle",
             Self::SyncAndStart => "Sync and start",
             Self::Host => "Host",
+            Self::HostWait => "Host wait",
             Self::RemoteBuffers => "Remote buffers",
             Self::Links => "Links",
             Self::Exchange => "Exchange",
@@ -89,6 +93,7 @@ impl WaterfallStep {
             Self::Idle => "Cycles of the run in which the compute tiles of an IPU have no step",
             Self::SyncAndStart => CycleClass::SyncAndStart.about(),
             Self::Host => CycleClass::Host.about(),
+            Self::HostWait => CycleClass::HostWait.about(),
             Self::RemoteBuffers => CycleClass::RemoteBuffers.about(),
             Self::Links => CycleClass::Links.about(),
             Self::Exchange => CycleClass::Exchange.about(),
@@ -319,6 +324,7 @@ fn step_of(class: CycleClass) -> WaterfallStep {
         CycleClass::Rearrangement => WaterfallStep::Rearrangement,
         CycleClass::SyncAndStart => WaterfallStep::SyncAndStart,
         CycleClass::Host => WaterfallStep::Host,
+        CycleClass::HostWait => WaterfallStep::HostWait,
         CycleClass::RemoteBuffers => WaterfallStep::RemoteBuffers,
         CycleClass::Links => WaterfallStep::Links,
         CycleClass::Other => WaterfallStep::Other,

@@ -148,8 +148,7 @@ pub fn operations_with_totals(
     report: &Report,
     layer: OperationLayer,
 ) -> Result<(Vec<OpRow>, OperationTotals), ReportError> {
-    let known = counted_operations(report)?;
-    let programs = report.programs()?;
+    let (known, programs) = (counted_operations(report)?, report.executed_program_nodes()?);
     let costs = ProgramCosts::read(report)?;
     let mut rows = rows(report, layer, OtherPrograms::LeftOut)?;
     let mut all_codelets = CodeletTiles::default();

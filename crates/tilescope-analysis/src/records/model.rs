@@ -15,7 +15,7 @@ pub(super) const PROGRAMS: RecordTable = RecordTable::whole(
     "a node of the compiled program",
     || program_table(Vec::new()),
     |report, selection| {
-        let all = report.programs()?;
+        let all = report.executed_program_nodes()?;
         let parents: BTreeMap<ProgramId, ProgramId> = all
             .iter()
             .flat_map(|(id, node)| node.children.iter().map(move |child| (*child, id)))

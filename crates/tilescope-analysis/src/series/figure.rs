@@ -71,7 +71,7 @@ impl ReportSeries {
         Figure {
             title: format!(
                 "{} over {} runs",
-                of.title(self, telling),
+                of.words(self, telling),
                 grouped(self.runs.len() as u64)
             ),
             x: FigureAxis::of_names("", names),

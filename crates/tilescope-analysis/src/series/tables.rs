@@ -19,6 +19,15 @@ impl SeriesFigure {
         }
     }
 
+    /// Its path as words, for the head of a plot: `Total cycles per sample`.
+    pub fn words(&self, series: &ReportSeries, telling: SeriesTelling) -> String {
+        let words = path_words(self.figure.path());
+        match self.figure.is_of_run() {
+            true => format!("{words} per {}", series.unit(telling.unit).name()),
+            false => words,
+        }
+    }
+
     fn column(&self, series: &ReportSeries, telling: SeriesTelling) -> TableColumn {
         let title = self.title(series, telling);
         match self.figure.quantity() {
@@ -60,7 +69,27 @@ impl SeriesFigure {
     }
 }
 
-/// The largest number of runs with a column each in narrow output.
+/// The parts of a path as words: `memory.by_category.vertexCode` is `Memory, by category, vertex
+/// code`. Figures of the execution are named without it.
+fn path_words(path: &str) -> String {
+    let path = path.strip_prefix("execution.").unwrap_or(path);
+    let mut words = String::new();
+    for letter in path.chars() {
+        match letter {
+            '.' => words.push_str(", "),
+            '_' => words.push(' '),
+            _ if words.is_empty() => words.extend(letter.to_uppercase()),
+            _ if letter.is_ascii_uppercase() => {
+                words.push(' ');
+                words.push(letter.to_ascii_lowercase());
+            }
+            _ => words.push(letter),
+        }
+    }
+    words
+}
+
+/// Most runs that have a column each where there is no room to move.
 const MAX_COLUMNS: usize = 6;
 
 /// A table of a page with its title, and a note below it.

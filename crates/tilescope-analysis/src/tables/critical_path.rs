@@ -10,7 +10,7 @@ use crate::table;
 use tilescope_report::units::{Cycles, ReplicaClassId, ReplicaIpu};
 use tilescope_report::{Report, ReportError};
 
-const KIND: &str = "Activity of the cycles. Waiting for the host: until the host is ready, beyond \
+const KIND: &str = "Activity of the cycles. Host wait: until the host is ready, beyond \
                     the handshake. Sync: the syncs themselves, once all IPUs have arrived";
 
 /// The critical path by lane, kind and operation, or program without an operation.

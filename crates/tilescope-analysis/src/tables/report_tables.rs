@@ -305,7 +305,7 @@ fn fullest_by_address(report: &Report) -> Result<liveness::AddressTimeline, Repo
 }
 
 fn tree(report: &Report) -> ReadTableResult {
-    let programs = report.programs()?;
+    let programs = report.executed_program_nodes()?;
     let costs = program_tree::costs(report)?;
     let mut rows = Vec::new();
     for group in program_tree::groups(&programs) {
@@ -348,7 +348,7 @@ fn ipus(report: &Report) -> ReadTableResult {
 }
 
 fn executions(report: &Report) -> ReadTableResult {
-    let programs = report.programs()?;
+    let programs = report.executed_program_nodes()?;
     let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?.unwrap_or_default();
     let own = runs.steps.into_iter().map(|((ipu, id, kind), of)| (ipu, Some(id), kind, of));
     let rest = runs.unattributed.into_iter().map(|((ipu, kind), of)| (ipu, None, kind, of));

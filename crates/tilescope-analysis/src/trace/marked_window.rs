@@ -225,7 +225,7 @@ impl RunMarks {
         for (place, mark) in (0..).zip(&self.slots.marks) {
             slots.push(mark, place);
         }
-        slots.finish().map(|slots| slots.typical.range)
+        slots.finish().map(|slots| slots.period.range)
     }
 }
 

@@ -45,7 +45,7 @@ pub use program_runs::{
     program_runs,
 };
 pub(crate) use program_runs::{ProgramShare, program_runs_of};
-pub use repeated_marks::{MarkPlace, RepeatedMarks};
+pub use repeated_marks::{MarkPeriod, MarkPlace, RepeatedMarks};
 pub use run_share::{PathWindow, RunShare, Share, ShareWindow, WholeRun};
 pub use step_details::{StepDetailReport, StepDetailRow, VertexCount, step_view};
 pub use tile_work::{TileWorkTimes, rows_of_tile};

@@ -8,7 +8,9 @@ use tilescope_report::{MarkKind, ReportError, TraceMark};
 /// Inverse of the share by which a length may differ from the median and still count as typical.
 const NEAR_MEDIAN: u64 = 100;
 
-/// The number of marks of a long row among which the typical one is searched.
+/// Most marks that repeat together, such as the passes of a micro-batch.
+const MOST_TOGETHER: usize = 8;
+/// Marks among which the typical one of a long row is looked for.
 const TYPICAL_OF: u64 = 1 << 12;
 
 /// One of the repeated marks.
@@ -30,7 +32,19 @@ impl MarkPlace {
     }
 }
 
-/// A kind with several marks.
+/// Marks in a row that repeat together: a forward and a backward pass where each is a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkPeriod {
+    /// Number of the first of them.
+    pub first: u64,
+    /// Number of the last of them.
+    pub last: u64,
+    pub range: CycleRange,
+    /// How many periods there are among the marks that were looked at.
+    pub count: u64,
+}
+
+/// Marks of a kind of which there are several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepeatedMarks {
     pub kind: MarkKind,
@@ -38,8 +52,11 @@ pub struct RepeatedMarks {
     pub count: u64,
     /// True if there are others: slots in which a pipeline fills or drains.
     pub others: bool,
-    /// A mark of approximately median length, in the middle of the run.
+    /// One of about median length, in the middle of the run; of marks that repeat together, the
+    /// longest of a typical period.
     pub typical: MarkPlace,
+    /// A period of about median length: the typical mark, or the marks that repeat with it.
+    pub period: MarkPeriod,
     pub fastest: MarkPlace,
     pub slowest: MarkPlace,
 }
@@ -75,7 +92,9 @@ impl RepeatedMarks {
         let (Some(fastest), Some(slowest), Some(typical)) = (fastest, slowest, typical) else {
             return Ok(None);
         };
-        Ok(Some(Self { kind, count, others: counted.others, typical, fastest, slowest }))
+        let TypicalMark { mut period, place: typical } = typical;
+        period.count = count / (period.last - period.first + 1);
+        Ok(Some(Self { kind, count, others: counted.others, typical, period, fastest, slowest }))
     }
 
     /// True if all of them take the same number of cycles.
@@ -123,7 +142,7 @@ impl CountedBlocks<'_> {
         place: u64,
         (shortest, longest): (Cycles, Cycles),
         read: ReadBlock<'_>,
-    ) -> Result<Option<MarkPlace>, ReportError> {
+    ) -> Result<Option<TypicalMark>, ReportError> {
         let ends: Vec<u64> = self
             .blocks
             .iter()
@@ -137,7 +156,7 @@ impl CountedBlocks<'_> {
         if longest - shortest <= shortest / NEAR_MEDIAN {
             let before = ends.get(holds).map_or(0, |end| end - block.count);
             let at = usize::try_from(place - before).unwrap_or(usize::MAX);
-            return Ok(marks_of(block, read)?.get(at).copied());
+            return Ok(marks_of(block, read)?.get(at).copied().map(TypicalMark::alone));
         }
         let first = ends.partition_point(|end| *end <= place.saturating_sub(TYPICAL_OF / 2));
         let mut marks = Vec::new();
@@ -188,15 +207,71 @@ fn marks_of(block: &MarkBlock, read: ReadBlock<'_>) -> Result<Vec<MarkPlace>, Re
     Ok(singles_of(block, read)?.iter().map(MarkPlace::of_single).collect())
 }
 
-/// A mark of approximately median length, in the middle of those.
-fn typical_of(mut places: Vec<MarkPlace>) -> Option<MarkPlace> {
-    let length = |place: &MarkPlace| place.range.length();
-    places.sort_unstable_by_key(|place| (length(place), place.first));
-    let median: Cycles = length(places.get(places.len().checked_sub(1)? / 2)?);
-    let near = median / NEAR_MEDIAN;
-    places.retain(|place| length(place).abs_diff(median) <= near);
+/// A typical mark and its period.
+#[derive(Clone, Copy, Debug)]
+struct TypicalMark {
+    place: MarkPlace,
+    period: MarkPeriod,
+}
+
+impl TypicalMark {
+    /// A mark that repeats alone.
+    fn alone(place: MarkPlace) -> Self {
+        let MarkPlace { number, range, .. } = place;
+        Self { place, period: MarkPeriod { first: number, last: number, range, count: 1 } }
+    }
+}
+
+/// The period of about median length in the middle of those. The first period of a run, which also
+/// starts the program, counts only if there are few.
+fn typical_of(mut places: Vec<MarkPlace>) -> Option<TypicalMark> {
     places.sort_unstable_by_key(|place| place.first);
-    places.get(places.len() / 2).copied()
+    let together = marks_together(&places);
+    let mut periods: Vec<TypicalMark> = Vec::new();
+    for marks in places.windows(together) {
+        let (Some(first), Some(last)) = (marks.first(), marks.last()) else { continue };
+        let in_step = first.number.is_multiple_of(together as u64);
+        if (together == 1 || in_step) && last.number - first.number + 1 == together as u64 {
+            let place = *marks.iter().max_by_key(|mark| mark.range.length())?;
+            let range = first.range.union(last.range);
+            let period = MarkPeriod { first: first.number, last: last.number, range, count: 0 };
+            periods.push(TypicalMark { place, period });
+        }
+    }
+    let count = periods.len() as u64;
+    if count > 2 {
+        periods.retain(|of| of.period.first > 0);
+    }
+    let length = |of: &TypicalMark| of.period.range.length();
+    periods.sort_unstable_by_key(|of| (length(of), of.period.first));
+    let median: Cycles = length(periods.get(periods.len().checked_sub(1)? / 2)?);
+    let near = median / NEAR_MEDIAN;
+    periods.retain(|of| length(of).abs_diff(median) <= near);
+    periods.sort_unstable_by_key(|of| of.period.first);
+    let mut typical = *periods.get(periods.len() / 2)?;
+    typical.period.count = count;
+    Some(typical)
+}
+
+/// How many marks repeat together: the shortest period that four of five lengths keep.
+fn marks_together(places: &[MarkPlace]) -> usize {
+    let length = |place: &MarkPlace| place.range.length();
+    for period in 1..=MOST_TOGETHER {
+        let later = places.iter().skip(period);
+        let pairs = places.len().saturating_sub(period);
+        if pairs < 2 * period {
+            break;
+        }
+        let mut equal = 0;
+        for (one, other) in places.iter().zip(later) {
+            let near = length(one).max(length(other)) / NEAR_MEDIAN;
+            equal += usize::from(length(one).abs_diff(length(other)) <= near);
+        }
+        if equal * 5 >= pairs * 4 {
+            return period;
+        }
+    }
+    1
 }
 
 /// Finds repeated marks of a kind.
@@ -227,11 +302,14 @@ impl RepeatedMarkFinder {
     pub(crate) fn finish(mut self) -> Option<RepeatedMarks> {
         self.places.sort_unstable_by_key(|place| (place.range.length(), place.first));
         let [fastest, .., slowest] = self.places[..] else { return None };
+        let count = self.places.len() as u64;
+        let typical = typical_of(self.places)?;
         Some(RepeatedMarks {
             kind: self.kind,
-            count: self.places.len() as u64,
+            count,
             others: self.others,
-            typical: typical_of(self.places)?,
+            typical: typical.place,
+            period: typical.period,
             fastest,
             slowest,
         })
@@ -272,6 +350,23 @@ mod tests {
         assert!(!repeated.all_equal() && !repeated.others);
         assert!(found(&[7, 7, 7], None).unwrap().all_equal());
         assert_eq!(found(&[7], None), None, "one iteration repeats nothing");
+    }
+
+    #[test]
+    fn marks_that_alternate_repeat_together() {
+        // The first slot waits for the host: its length is the median of all slots.
+        let mut lengths = vec![60, 97];
+        for _ in 0..20 {
+            lengths.extend([38, 97]);
+        }
+        let repeated = found(&lengths, None).unwrap();
+        let MarkPeriod { first, last, range, count } = repeated.period;
+        assert_eq!((last - first, range.length(), count), (1, Cycles(135), 21));
+        assert!(first > 0 && first.is_multiple_of(2), "{first}");
+        assert_eq!(repeated.typical.range.length(), Cycles(97));
+        assert!(first <= repeated.typical.number && repeated.typical.number <= last);
+        let alone = found(&[90, 100, 130, 100, 100, 80], None).unwrap();
+        assert_eq!((alone.period.first, alone.period.range), (3, alone.typical.range));
     }
 
     #[test]

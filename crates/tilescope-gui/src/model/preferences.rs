@@ -175,6 +175,14 @@ pub struct TracePrefs {
     pub ruler_in_time: bool,
 }
 
+impl TracePrefs {
+    /// The choices for another report: what was switched on to look closely at one report is off
+    /// again.
+    pub(crate) fn for_another_report(self) -> Self {
+        Self { replicas: false, links: false, ..self }
+    }
+}
+
 impl Default for TracePrefs {
     fn default() -> Self {
         Self {

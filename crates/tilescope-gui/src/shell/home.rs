@@ -180,6 +180,9 @@ fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Re
     let sense = if enabled { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), sense);
     response.widget_info(|| WidgetInfo::labeled(Role::Button, enabled, text));
+    if !about.is_empty() {
+        ui.ctx().accesskit_node_builder(response.id, |node| node.set_description(about));
+    }
     if enabled && response.hovered() {
         ui.painter().rect_filled(
             rect.expand2(vec2(8.0, 0.0)),
@@ -225,7 +228,7 @@ fn open_card_ui(
     }
     for demo in home.sample_reports() {
         let text = format!("Open demo report {}", demo.name);
-        if row_ui(ui, Icon::Flask, &text, "", true).clicked() {
+        if row_ui(ui, Icon::Flask, &text, demo.about, true).clicked() {
             commands.push(AppCommand::Open(demo.path.clone()));
         }
     }

@@ -11,9 +11,18 @@ use tilescope_report::remote::{absolute_path, is_remote};
 pub(crate) struct SampleReport {
     /// The name of its directory.
     pub name: String,
-    /// The path of its directory.
+    /// What it shows, in a line; empty for reports that were added by hand.
+    pub about: &'static str,
+    /// Its directory.
     pub path: PathBuf,
 }
+
+/// What the demo reports show, by the names of their directories.
+const DEMO_REPORTS: [(&str, &str); 3] = [
+    ("matmul_chain", "a small program: two matmuls on one IPU, most of the time lost to syncs"),
+    ("mnist_pipeline", "a slow pipeline: training on four IPUs that wait for one another"),
+    ("too_large", "a model that does not fit in memory, and what would make it fit"),
+];
 
 /// The reports in `sample_reports` beside the executable, or where it was built.
 pub(crate) fn demos() -> Vec<SampleReport> {
@@ -33,9 +42,10 @@ fn demos_in(place: &Path) -> Vec<SampleReport> {
     let mut demos: Vec<SampleReport> = entries
         .flatten()
         .filter(|entry| entry.path().join(REPORT_FILE).is_file())
-        .map(|entry| SampleReport {
-            name: entry.file_name().to_string_lossy().into_owned(),
-            path: entry.path(),
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let about = DEMO_REPORTS.iter().find(|(demo, _)| *demo == name);
+            SampleReport { about: about.map_or("", |(_, about)| about), path: entry.path(), name }
         })
         .collect();
     demos.sort_by(|a, b| a.name.cmp(&b.name));

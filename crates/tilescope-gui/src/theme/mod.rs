@@ -31,8 +31,12 @@ pub struct ThemePalette {
     pub hover: Color32,
     /// The background of the selected row, tab or menu entry.
     pub chosen: Color32,
+    /// Ground of rows of the same operation as the chosen row.
+    pub related: Color32,
     pub rule: Color32,
     pub outline: Color32,
+    /// Arrows of graphs.
+    pub edge: Color32,
     pub text: Color32,
     /// The colour of secondary text.
     pub weak_text: Color32,
@@ -58,7 +62,7 @@ pub struct ThemePalette {
     pub external_sync: Color32,
     /// The colour of a whole stream copy.
     pub stream_copy: Color32,
-    /// The colour of the handshake of a stream copy.
+    /// Waiting for the host: the begin of a stream copy, and syncs for a host call.
     pub stream_begin: Color32,
     /// The colour of the transfer of a stream copy with the host.
     pub stream_mid: Color32,
@@ -132,6 +136,7 @@ impl ThemePalette {
             CycleClass::Rearrangement => self.category(MemoryCategory::Rearrangement),
             CycleClass::SyncAndStart => self.external_sync,
             CycleClass::Host => self.stream_mid,
+            CycleClass::HostWait => self.stream_begin,
             CycleClass::RemoteBuffers => self.remote_mid,
             CycleClass::Links => self.global_exchange,
             CycleClass::Other => self.other,
@@ -144,6 +149,7 @@ impl ThemePalette {
             WaterfallStep::Idle => self.idle,
             WaterfallStep::SyncAndStart => self.cycle_class(CycleClass::SyncAndStart),
             WaterfallStep::Host => self.cycle_class(CycleClass::Host),
+            WaterfallStep::HostWait => self.cycle_class(CycleClass::HostWait),
             WaterfallStep::RemoteBuffers => self.cycle_class(CycleClass::RemoteBuffers),
             WaterfallStep::Links => self.cycle_class(CycleClass::Links),
             WaterfallStep::Exchange => self.cycle_class(CycleClass::Exchange),
@@ -288,15 +294,27 @@ mod tests {
     }
 
     #[test]
-    fn text_is_readable_in_both_themes() {
+    fn waiting_for_the_host_is_not_taken_for_a_sync() {
         for palette in ALL {
-            let grounds =
-                [palette.page, palette.raised, palette.stripe, palette.hover, palette.chosen];
+            for sync in [palette.internal_sync, palette.external_sync] {
+                let difference = difference(palette.stream_begin, sync);
+                assert!(difference >= 0.08, "{sync:?}: {difference}");
+            }
+        }
+    }
+
+    #[test]
+    fn text_can_be_read_in_both_themes() {
+        for palette in ALL {
+            let pages = [palette.page, palette.raised, palette.stripe];
+            let rows = [palette.hover, palette.chosen, palette.related];
+            let grounds = pages.into_iter().chain(rows);
             let texts = [palette.text, palette.weak_text, palette.accent];
-            for (ground, text) in
-                grounds.into_iter().flat_map(|g| texts.into_iter().map(move |t| (g, t)))
-            {
+            for (ground, text) in grounds.flat_map(|g| texts.into_iter().map(move |t| (g, t))) {
                 assert!(contrast(ground, text) >= 4.5, "{text:?} on {ground:?}");
+            }
+            for ground in pages {
+                assert!(contrast(ground, palette.edge) >= 3.0, "edges on {ground:?}");
             }
             for text in [palette.good, palette.warning, palette.error] {
                 assert!(contrast(palette.page, text) >= 4.5, "{text:?}");

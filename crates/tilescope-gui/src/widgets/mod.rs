@@ -23,7 +23,7 @@ pub(crate) mod tile_picker;
 pub(crate) mod toolbar;
 
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, mix, spacing, text_size};
+use crate::theme::{ThemePalette, spacing, text_size};
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, Button, CentralPanel, Color32, CornerRadius, EventFilter, FontId, Frame, Id,
@@ -148,8 +148,8 @@ fn is_tab(text: &str, name: &str) -> bool {
     text.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
 }
 
-/// Shows tabs, some of which wait for a selection. Those are grey, name the missing selection, and
-/// open on a sentence that asks the user for it. Returns true if one was clicked.
+/// Tabs of which some wait for a selection: those are weaker and say what they wait for, and still
+/// open on the sentence that asks for it. Whether one was clicked.
 pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
     ui: &mut Ui,
     view: &str,
@@ -168,8 +168,8 @@ pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
             let wanted = waits_for(*tab);
             let colour = match (chosen, wanted) {
                 (true, _) => palette.accent,
-                (false, Some(_)) => mix(palette.weak_text, palette.page, 0.4),
-                (false, None) => palette.weak_text,
+                (false, Some(_)) => palette.weak_text,
+                (false, None) => palette.text,
             };
             let font = TextStyle::Body.resolve(ui.style());
             let galley = ui.painter().layout_no_wrap((*text).to_owned(), font, colour);
@@ -334,7 +334,12 @@ pub(crate) fn waiting_ui(ui: &mut Ui, words: &str) {
     });
 }
 
-/// A coloured square and its meaning, for legends.
+/// The column that ends highest: the next part of a page goes there. The first of equal ones.
+pub(crate) fn shortest_column(columns: &mut [Ui]) -> Option<&mut Ui> {
+    columns.iter_mut().min_by(|one, other| one.cursor().top().total_cmp(&other.cursor().top()))
+}
+
+/// A square of a colour and its meaning, for legends.
 pub(crate) fn legend_ui(ui: &mut Ui, colour: Color32, text: &str) {
     let (rect, _) = ui.allocate_exact_size(vec2(11.0, 11.0), Sense::hover());
     let line = Stroke::new(1.0, ThemePalette::for_ui(ui).outline);

@@ -29,7 +29,7 @@ fn build(of: &SeriesFacts<'_>) -> Vec<Block> {
     for (figure, trend) in of.figures() {
         let most = if !each_is_shown { Some(MAX_POINTS / count) } else { None };
         let drawn = series.line_figure(figure, trend, telling, most);
-        blocks.push(Block::heading(figure.title(series, telling)));
+        blocks.push(Block::heading(figure.words(series, telling)));
         if drawn.marks.lines.is_empty() {
             blocks.push(Block::note("No run has this figure."));
             continue;

@@ -134,12 +134,17 @@ impl Report {
         if !self.db.has("steps", "id") {
             return Ok(steps);
         }
+        // Only files of other tools have programs with steps of several types.
+        let prepared = self.prepared().filter(|_| self.origin == ReportOrigin::Foreign);
         let columns = ["id", "type", "program", "compute_set"];
         let select = SelectQuery::all("steps", &columns)
             .clauses("WHERE id BETWEEN ?1 AND ?2 ORDER BY id")
             .params(&within);
         self.db.read(select, |cells| {
-            if let Some(step) = step(cells) {
+            if let Some(mut step) = step(cells) {
+                if let Some(prepared) = &prepared {
+                    step.program = step.program.map(|id| prepared.program_of(id, step.kind));
+                }
                 steps.insert(step.id, step);
             }
             let more = steps.len() < limit;

@@ -11,9 +11,9 @@ use rusqlite::{Connection, OpenFlags};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// `PRAGMA application_id` of cache files: `tSi4`. Raise the digit when the index changes.
-const APPLICATION_ID: i32 = 0x7453_6934;
-/// Limits on the cache files.
+/// `PRAGMA application_id` of cache files: `tSi5`. Raise the digit when the index changes.
+const APPLICATION_ID: i32 = 0x7453_6935;
+/// Files that are kept.
 const LIMITS: CacheLimits = CacheLimits { entries: 32, bytes: u64::MAX };
 /// The extension of cache files.
 const ENDING: &str = "idx";

@@ -1,6 +1,7 @@
 //! Program nodes and operations.
 
-use super::Report;
+use super::{Report, ReportOrigin};
+use super::trace_index::ExecutedProgram;
 use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS};
@@ -10,6 +11,7 @@ use crate::model::{
 };
 use crate::row_cells::RowCells;
 use crate::units::{ComputeSetId, IpuId, OperationId, ProgramId};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -78,7 +80,26 @@ impl ProgramNodeTable {
         &self.roots
     }
 
-    /// Removes children that are their own ancestors. Returns their number.
+    /// Adds further types of programs behind the first one wherever the tree has it.
+    fn add_beside(&mut self, further: &BTreeMap<ProgramId, Vec<ProgramId>>) {
+        if further.is_empty() {
+            return;
+        }
+        let all_types = |ids: &[ProgramId]| -> Vec<ProgramId> {
+            let mut all = Vec::new();
+            for id in ids {
+                all.push(*id);
+                all.extend(further.get(id).into_iter().flatten());
+            }
+            all
+        };
+        for (_, node) in &mut self.nodes {
+            node.children = all_types(&node.children);
+        }
+        self.roots = all_types(&self.roots);
+    }
+
+    /// Takes out children that lead back to a program they are below of. Gives their number.
     ///
     /// A depth-first walk from every node: a child that is still on the path closes a cycle.
     /// O(programs + children).
@@ -190,6 +211,18 @@ impl Report {
         })
     }
 
+    /// All program nodes with what their steps tell: in foreign files kinds, and a node for each type
+    /// of step of a program. Prepares the trace, which takes long for these.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn executed_program_nodes(&self) -> Result<Arc<ProgramNodeTable>, ReportError> {
+        if self.origin == ReportOrigin::Foreign && !self.db.has("programs", "type") {
+            self.prepare_trace(&mut |_| {}, &Arc::default())?;
+        }
+        self.programs()
+    }
+
     fn read_children(&self, programs: &mut ProgramNodeTable) -> Result<(), ReportError> {
         let table = "program_children";
         if ["parent", "position", "child"].iter().all(|column| self.db.has(table, column)) {
@@ -236,15 +269,27 @@ impl Report {
         Ok(())
     }
 
-    /// In foreign files, only steps show the kind of a program.
+    /// Sets the kinds of executed programs: in foreign files only steps have types. A program with
+    /// steps of several types, such as those of a stream copy, becomes one node for each type.
     fn read_executed_kinds(&self, programs: &mut ProgramNodeTable) -> Result<(), ReportError> {
-        for (id, class, compute_set) in self.executed_programs()? {
+        let mut further: BTreeMap<ProgramId, Vec<ProgramId>> = BTreeMap::new();
+        for ExecutedProgram { id, source, class, compute_set } in self.executed_programs()? {
+            if id != source
+                && programs.get(id).is_none()
+                && let Some(first) = programs.get(source).cloned()
+            {
+                let node = ProgramNode { children: Vec::new(), compute_set: None, ..first };
+                // Further types come behind all programs of the file, in the order of their ids.
+                programs.nodes.push((id, node));
+                further.entry(source).or_default().push(id);
+            }
             if let Some(program) = programs.get_mut(id) {
                 program.kind = class.kind();
                 program.stream = class.stream();
                 program.compute_set = program.compute_set.or(compute_set);
             }
         }
+        programs.add_beside(&further);
         Ok(())
     }
 

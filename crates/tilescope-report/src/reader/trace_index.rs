@@ -1,8 +1,11 @@
 //! The trace index: part of the report if this program wrote it, otherwise built once and cached.
 //!
 //! Building reads `steps` and `steps_by_ipu` side by side, once, in the order of steps, and holds
-//! one chunk per lane, so memory does not grow with the number of steps. Bars that overlap on an
-//! IPU go to further lanes below the first, as in other tools.
+//! one chunk per lane: memory does not grow with the number of steps. Bars that overlap on an IPU
+//! go to further lanes below the first, as the tools people know draw them.
+//!
+//! Poplar gives all steps of a stream copy (begin, mid, end) the id of one program. Totals are by
+//! program and type of step, so each further type of a program gets an id behind those of the file.
 
 use super::index_cache::{self, CacheFile, CachePlace};
 use super::step_row::{COLUMNS, StepRow};
@@ -19,7 +22,7 @@ use crate::trace::{
 };
 use crate::units::{ComputeSetId, CycleRange, IpuId, ProgramId, ReplicaClassId, StepId};
 use rusqlite::params;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,19 +38,42 @@ const MAX_PROGRAM_ID: u32 = 1 << 22;
 /// Tables of a cache file beside those of the trace.
 const CACHE_TABLES: [&str; 2] = ["executed_programs", "step_rows"];
 const CREATE_CACHE: &str = "
-    CREATE TABLE executed_programs(program INTEGER PRIMARY KEY, class INTEGER, compute_set INTEGER);
+    CREATE TABLE executed_programs(program INTEGER PRIMARY KEY, source INTEGER, class INTEGER,
+        compute_set INTEGER);
     CREATE TABLE step_rows(step INTEGER PRIMARY KEY, row INTEGER);";
 
 /// A trace ready for queries, and further facts known after reading a foreign file.
 #[derive(Clone)]
 pub(super) struct PreparedTrace {
     trace: Trace,
-    executed: Arc<Vec<(ProgramId, StepClass, Option<ComputeSetId>)>>,
+    executed: Arc<Vec<ExecutedProgram>>,
+    /// Programs of steps whose type is not the first one of their program.
+    further_types: Arc<HashMap<(ProgramId, StepClass), ProgramId>>,
     step_rows: Arc<Vec<(StepId, i64)>>,
 }
 
+/// A program of a foreign file with the steps of one type.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ExecutedProgram {
+    pub(super) id: ProgramId,
+    /// The id in the file, which all types of the program share.
+    pub(super) source: ProgramId,
+    pub(super) class: StepClass,
+    pub(super) compute_set: Option<ComputeSetId>,
+}
+
 impl PreparedTrace {
-    /// Range of rows of `steps_by_ipu` that contains the steps `first..=last`.
+    /// The program of the steps of `kind` that have the id `source` in the file.
+    pub(super) fn program_of(&self, source: ProgramId, kind: ProgramKind) -> ProgramId {
+        for stream in [StreamEndpoint::Host, StreamEndpoint::RemoteBuffer] {
+            if let Some(id) = self.further_types.get(&(source, StepClass::new(kind, stream))) {
+                return *id;
+            }
+        }
+        source
+    }
+
+    /// Rows of `steps_by_ipu` among which those of the steps `first..=last` are.
     pub(super) fn rows_of(&self, first: StepId, last: StepId) -> Option<(i64, i64)> {
         if self.step_rows.is_empty() {
             return None;
@@ -115,9 +141,7 @@ impl Report {
     }
 
     /// Programs that ran in a foreign file, with their kind and compute set.
-    pub(super) fn executed_programs(
-        &self,
-    ) -> Result<Vec<(ProgramId, StepClass, Option<ComputeSetId>)>, ReportError> {
+    pub(super) fn executed_programs(&self) -> Result<Vec<ExecutedProgram>, ReportError> {
         if self.db.has("programs", "type") {
             return Ok(Vec::new());
         }
@@ -136,6 +160,7 @@ impl Report {
                 *lock(&self.trace) = Some(PreparedTrace {
                     trace,
                     executed: Arc::default(),
+                    further_types: Arc::default(),
                     step_rows: Arc::default(),
                 });
                 Ok(true)
@@ -183,6 +208,7 @@ impl Report {
             tiles_per_ipu: self.target()?.tiles_per_ipu,
             remote: remote_programs(&source)?,
             programs: sync_programs(&source)?,
+            first_free_id: first_free_id(&source)?,
             source,
         };
         let place = self.cache_place("trace")?;
@@ -197,18 +223,31 @@ fn prepared(cache: CacheFile, path: &Path) -> Result<PreparedTrace, ReportError>
     let CacheFile { connection, bytes, file } = cache;
     let path = file.as_deref().unwrap_or(path);
     let db = ReportDatabase::new(connection, path, bytes, &known, Arc::default())?;
-    let columns = ["program", "class", "compute_set"];
-    let executed = db.list(SelectQuery::all("executed_programs", &columns), |cells| {
-        let class = StepClass::from_code(cells.count(1, 255)?)?;
-        Some((ProgramId(cells.small(0)?), class, cells.small(2).map(ComputeSetId)))
+    let columns = ["program", "source", "class", "compute_set"];
+    let select = SelectQuery::all("executed_programs", &columns).clauses("ORDER BY program");
+    let executed = db.list(select, |cells| {
+        Some(ExecutedProgram {
+            id: ProgramId(cells.small(0)?),
+            source: ProgramId(cells.small(1)?),
+            class: StepClass::from_code(cells.count(2, 255)?)?,
+            compute_set: cells.small(3).map(ComputeSetId),
+        })
     })?;
     let step_rows = db
         .list(SelectQuery::all("step_rows", &["step", "row"]).clauses("ORDER BY step"), |c| {
             Some((StepId(u64::try_from(c.int(0)?).ok()?), c.int(1)?))
         })?;
+    let executed: Vec<ExecutedProgram> = executed.into_iter().flatten().collect();
+    let mut further_types = HashMap::new();
+    for ExecutedProgram { id, source, class, .. } in &executed {
+        if id != source {
+            further_types.insert((*source, *class), *id);
+        }
+    }
     Ok(PreparedTrace {
         trace: Trace::open(db, file)?,
-        executed: Arc::new(executed.into_iter().flatten().collect()),
+        executed: Arc::new(executed),
+        further_types: Arc::new(further_types),
         step_rows: Arc::new(step_rows.into_iter().flatten().collect()),
     })
 }
@@ -242,6 +281,17 @@ fn sync_programs(db: &ReportDatabase) -> Result<SyncPrograms, ReportError> {
     Ok(internal)
 }
 
+/// The first id behind those of programs in the file; `None` where programs have types of their own,
+/// or no id is free.
+fn first_free_id(db: &ReportDatabase) -> Result<Option<u32>, ReportError> {
+    if db.has("programs", "type") || !db.has("programs", "id") {
+        return Ok(None);
+    }
+    let last = db.worked_out("programs", "max(id)")?;
+    let last = last.and_then(|last| u32::try_from(last).ok());
+    Ok(last.and_then(|last| last.checked_add(1)))
+}
+
 /// Columns of a row of `steps`.
 #[derive(Clone, Copy)]
 struct StepProgramInfo {
@@ -256,6 +306,8 @@ struct ForeignIndexBuilder {
     tiles_per_ipu: u32,
     remote: HashSet<u32>,
     programs: SyncPrograms,
+    /// The id of the first further type of a program.
+    first_free_id: Option<u32>,
 }
 
 /// The state of one pass over the rows.
@@ -263,7 +315,10 @@ struct IndexBuildPass<'a> {
     build: &'a ForeignIndexBuilder,
     rows: RowWriter<'a>,
     lanes: TraceIndexWriter,
-    executed: BTreeMap<u32, (StepClass, Option<u32>)>,
+    executed: BTreeMap<u32, ExecutedProgram>,
+    /// Programs by their id in the file and the class of their steps.
+    ids: HashMap<(u32, StepClass), ProgramId>,
+    next_free_id: Option<u32>,
     count: u64,
     last_step: StepId,
     last_marked: Option<StepId>,
@@ -332,6 +387,8 @@ impl ForeignIndexBuilder {
             rows,
             lanes: TraceIndexWriter::new(self.programs.clone()),
             executed: BTreeMap::new(),
+            ids: HashMap::new(),
+            next_free_id: self.first_free_id,
             count: 0,
             last_step: StepId(0),
             last_marked: None,
@@ -414,7 +471,7 @@ impl IndexBuildPass<'_> {
             program: None,
             compute_set: None,
         });
-        let class = self.class(&facts);
+        let (class, program) = self.class_and_program(&facts);
         let clock = self.lanes.end(lane_of(row.ipu, row.sub_lane.unwrap_or(0)));
         let Some(bar) = row.bar(clock) else {
             self.unusable += 1;
@@ -424,7 +481,7 @@ impl IndexBuildPass<'_> {
         let record = StepRecord {
             step: row.step,
             range,
-            program: facts.program,
+            program,
             class,
             balance: row.tile_balance(self.build.tiles_per_ipu),
             bytes_in: row.bytes_in,
@@ -435,16 +492,35 @@ impl IndexBuildPass<'_> {
         Ok(true)
     }
 
-    fn class(&mut self, facts: &StepProgramInfo) -> StepClass {
+    fn class_and_program(&mut self, facts: &StepProgramInfo) -> (StepClass, Option<ProgramId>) {
         let remote = facts.program.is_some_and(|id| self.build.remote.contains(&id.0));
         let stream = if remote { StreamEndpoint::RemoteBuffer } else { StreamEndpoint::Host };
         let class = StepClass::new(facts.kind, stream);
-        if let Some(program) = facts.program
-            && self.executed.len() < MAX_PROGRAMS
-        {
-            self.executed.entry(program.0).or_insert((class, facts.compute_set));
+        let Some(source) = facts.program else { return (class, None) };
+        if let Some(known) = self.ids.get(&(source.0, class)) {
+            return (class, Some(*known));
         }
-        class
+        if self.executed.len() >= MAX_PROGRAMS {
+            return (class, Some(source));
+        }
+        let id = self.id_of_type(source);
+        self.ids.insert((source.0, class), id);
+        let compute_set = facts.compute_set.map(ComputeSetId);
+        let executed = ExecutedProgram { id, source, class, compute_set };
+        self.executed.entry(id.0).or_insert(executed);
+        (class, Some(id))
+    }
+
+    /// The id of a new type of a program: that of the file for the first type. Ids that the file
+    /// gives to no program are never used as they are, since they may be those of further types.
+    fn id_of_type(&mut self, source: ProgramId) -> ProgramId {
+        let is_known = self.build.first_free_id.is_none_or(|first| source.0 < first);
+        if is_known && !self.executed.contains_key(&source.0) {
+            return source;
+        }
+        let Some(free) = self.next_free_id else { return source };
+        self.next_free_id = free.checked_add(1);
+        ProgramId(free)
     }
 
     /// A lane on which `bar` overlaps nothing, and the bar. If all lanes are taken, the bar is
@@ -476,12 +552,13 @@ impl IndexBuildPass<'_> {
     fn finish(self) -> Result<(), ReportError> {
         let Self { build, rows, lanes, executed, unusable, squeezed, .. } = self;
         lanes.finish(&rows)?;
-        let insert = "INSERT INTO executed_programs VALUES (?, ?, ?)";
-        let to_error = |e: rusqlite::Error| ReportError::sqlite_writing(&e, rows.path);
-        let mut statement = rows.connection.prepare(insert).map_err(to_error)?;
-        for (program, (class, compute_set)) in executed {
+        let insert = "INSERT INTO executed_programs VALUES (?, ?, ?, ?)";
+        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, rows.path);
+        let mut statement = rows.connection.prepare(insert).map_err(failed)?;
+        for (id, ExecutedProgram { source, class, compute_set, .. }) in executed {
             let code = class.code() as i64;
-            statement.execute(params![program, code, compute_set]).map_err(to_error)?;
+            let set = compute_set.map(|set| set.0);
+            statement.execute(params![id, source.0, code, set]).map_err(failed)?;
         }
         let warnings = &build.source.warnings;
         if unusable > 0 {

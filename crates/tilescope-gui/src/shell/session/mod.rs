@@ -197,10 +197,21 @@ impl AppSession {
 
     /// Shows a report that is already open.
     pub fn show(&mut self, opened: OpenReport) {
+        self.prepare_trace_for(&opened.absolute_path());
         self.messages.extend(self.workspace.open(opened, None));
     }
 
-    /// Compares the visible report with another one, in the same tab.
+    /// Switches off what was switched on to look closely at the shown report, unless the report that
+    /// is opened is the same.
+    fn prepare_trace_for(&mut self, path: &Path) {
+        let shown = self.workspace.shown().map(|page| page.opened().absolute_path());
+        if shown.as_deref() != Some(path) {
+            let prefs = self.preferences.current_mut();
+            prefs.trace = prefs.trace.for_another_report();
+        }
+    }
+
+    /// Compares the shown report with another one, in the tab that shows it.
     pub(crate) fn compare_in_place(&mut self, target: OpenReport) {
         self.messages.extend(self.workspace.compare_in_place(target));
     }

@@ -49,6 +49,7 @@ impl AppSession {
     fn show_opened(&mut self, opened: OpenedReports) {
         let OpenedReports { report, target, link } = opened;
         let path = report.absolute_path();
+        self.prepare_trace_for(&path);
         let prefs = self.preferences.current_mut();
         match &target {
             Some(target) => prefs.remember_comparison(&path, &target.absolute_path()),

@@ -3,13 +3,14 @@
 use crate::theme::{ThemePalette, mix};
 use egui::Color32;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, NameTreeNodeId, ProgramLabels};
-use tilescope_report::trace::StepTotals;
+use tilescope_report::trace::{LaneStep, StepTotals};
 use tilescope_report::units::{Cycles, ProgramId};
-use tilescope_report::{ProgramKind, StepActivity};
+use tilescope_report::{HostCallPart, ProgramKind, StepActivity};
 
 /// The colour of a fully used bar.
 pub(crate) fn colour(palette: &ThemePalette, labels: &ProgramLabels, item: &LaneItem) -> Color32 {
     match &item.kind {
+        LaneItemKind::Step(step) if waits_for_host_call(labels, step) => palette.stream_begin,
         LaneItemKind::Step(step) => {
             step_colour(palette, step.kind, step.activity, item.full_height)
         }
@@ -19,6 +20,12 @@ pub(crate) fn colour(palette: &ThemePalette, labels: &ProgramLabels, item: &Lane
         LaneItemKind::Parent(node, _) => parent_colour(palette, labels, *node),
         LaneItemKind::Bucket(totals, _) => blended_activity_colour(palette, totals),
     }
+}
+
+/// Returns true if a step is a sync that waits for a part of a host call.
+fn waits_for_host_call(labels: &ProgramLabels, step: &LaneStep) -> bool {
+    let name = step.program.and_then(|program| labels.program_name(program));
+    step.kind == ProgramKind::Sync && name.and_then(HostCallPart::of_sync).is_some()
 }
 
 /// The colour of a single step.

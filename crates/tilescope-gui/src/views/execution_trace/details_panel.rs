@@ -116,6 +116,8 @@ fn summary_ui(
         let bytes = context.opened.report.has(tilescope_report::ReportPart::StepBytes);
         let known = details_tables::RecordedTraceColumns { bytes, balance: prepared.balance };
         let table = columns::ipus(&summary.ipus, &prepared.classes, &context.opened.report);
-        details_tables::summary_ui(ui, summary, &table, &context.opened.target, known);
+        let typical = places::typical_words(prepared, window);
+        let target = &context.opened.target;
+        details_tables::summary_ui(ui, summary, &table, target, known, typical.as_deref());
     });
 }

@@ -36,6 +36,7 @@ pub(crate) fn summary_ui(
     table: &DataTable,
     target: &Target,
     known: RecordedTraceColumns,
+    typical: Option<&str>,
 ) {
     let widths = widths(ui.available_width() - 10.0, table.columns.len() > at::REPLICAS.start);
     ScrollArea::both().auto_shrink(false).id_salt("window summary").show(ui, |ui| {
@@ -52,6 +53,9 @@ pub(crate) fn summary_ui(
                 format!("visible range {place}")
             };
             ui.weak(text);
+            if let Some(typical) = typical {
+                ui.label(typical);
+            }
         });
         ui.add_space(spacing::XS);
         header_ui(ui, &widths, table);

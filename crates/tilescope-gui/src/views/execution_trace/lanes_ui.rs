@@ -1,6 +1,9 @@
 //! A frame of the lanes: layout, queries and painting, then the effects of pointer and keys.
 
-use super::interaction::{LanePointerInput, action_events, hover_ui, is_for_strip};
+use super::interaction::{
+    LaneMenuChoice, LaneMenuTarget, LanePointerInput, action_events, hover_ui, is_for_strip,
+    menu_ui,
+};
 use super::layers::lanes::{LaneHit, LaneHitTarget};
 use super::layers::marks::SelectedMark;
 use super::layers::path::{PathHit, PathHitTarget};
@@ -323,7 +326,15 @@ impl ExecutionTraceView {
         };
         hover_ui(ui, &input);
         let events = self.input.pointer.events(ui, &input);
+        if response.secondary_clicked() {
+            self.input.menu = LaneMenuTarget::of(&input);
+        }
+        let menu = self.input.menu.as_ref().map(|target| menu_ui(response, target));
         self.apply(context, events);
+        if let Some(LaneMenuChoice { events, commands }) = menu {
+            self.apply(context, events);
+            context.commands.extend(commands);
+        }
     }
 
     /// Performs actions from keys and menus.
@@ -496,9 +507,8 @@ impl ExecutionTraceView {
     }
 }
 
-/// The initial range of a long run: its typical iteration, below a strip with the whole run. A run
-/// of one iteration starts with a typical slot, unless its steps are wide enough to be seen. `None`
-/// shows the whole run.
+/// What is shown of a long run at first, below the strip with all of it: its typical iteration, or a
+/// typical period of slots where it has only one. None of an iteration whose steps can be seen.
 fn first_window(
     prepared: &LoadedTrace,
     limits: AxisLimits,
@@ -508,7 +518,7 @@ fn first_window(
     let far_out = is_far_out(prepared.narrow_steps, whole.scale(), pixels_per_point);
     let repeated = places::repeated(prepared).first();
     let shown = repeated.filter(|marks| far_out || marks.kind == MarkKind::Iteration);
-    shown.map(|marks| marks.typical.range)
+    shown.map(|marks| marks.period.range)
 }
 
 /// The number of rows for marks of all IPUs and for the host.

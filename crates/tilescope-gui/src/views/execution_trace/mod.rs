@@ -54,7 +54,7 @@ use crate::widgets::{central_ui, empty_state_ui};
 use details_panel::tables_ui;
 use egui::{Id, Rect, Ui};
 use events::TraceEvent;
-use interaction::LanePointer;
+use interaction::{LaneMenuTarget, LanePointer};
 use layers::TraceTextures;
 use layers::followed::FollowedMicroBatch;
 use loaded_trace::LoadedTrace;
@@ -97,6 +97,8 @@ struct TraceInputState {
     strip_has_focus: bool,
     /// True if the filter takes the focus in the next frame.
     focus_filter: bool,
+    /// What the menu of the lanes is about.
+    menu: Option<LaneMenuTarget>,
 }
 
 /// The position and contents of the lanes in the last frame.

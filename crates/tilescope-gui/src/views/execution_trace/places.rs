@@ -5,8 +5,8 @@ use super::layers::marks::SelectedMark;
 use super::loaded_trace::LoadedTrace;
 use crate::theme::spacing;
 use egui::{Grid, ScrollArea, Ui, vec2};
-use tilescope_analysis::trace::{MarkPlace, RepeatedMarks, signed_percent, singular};
-use tilescope_report::units::{Hertz, grouped, seconds};
+use tilescope_analysis::trace::{MarkPeriod, MarkPlace, RepeatedMarks, signed_percent, singular};
+use tilescope_report::units::{CycleRange, Hertz, grouped, seconds};
 
 /// One of several repeated marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +102,23 @@ pub(crate) fn places_ui(ui: &mut Ui, prepared: &LoadedTrace, clock: Hertz) -> Op
 fn shown(marks: &RepeatedMarks) -> &'static [RepeatedPlace] {
     let some = if marks.all_equal() { 1 } else { RepeatedPlace::ALL.len() };
     &RepeatedPlace::ALL[..some]
+}
+
+/// `a typical iteration: number 24 of 48`, if the cycles on the screen are those of a typical period
+/// with what is around it.
+pub(crate) fn typical_words(prepared: &LoadedTrace, window: CycleRange) -> Option<String> {
+    let marks = repeated(prepared).iter().find(|marks| {
+        let range = marks.period.range;
+        let is_inside = window.start <= range.start && range.end <= window.end;
+        is_inside && window.length() <= range.length() * 2
+    })?;
+    let (kind, MarkPeriod { first, last, count, .. }) = (singular(marks.kind), marks.period);
+    let (first, last) = (grouped(first), grouped(last));
+    Some(if first == last {
+        format!("a typical {kind}: number {first}, median of {}", grouped(count))
+    } else {
+        format!("a typical period: {kind}s {first} to {last}, median of {}", grouped(count))
+    })
 }
 
 /// `2,048 slots of a full pipeline, all of the same cycles`

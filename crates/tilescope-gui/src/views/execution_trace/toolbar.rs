@@ -223,14 +223,26 @@ fn colour_legend_ui(ui: &mut Ui) {
         (palette.internal_exchange, "Exchange inside an IPU (DoExchange)"),
         (palette.global_exchange, "Exchange between IPUs (GlobalExchange)"),
         (palette.internal_sync, "Sync inside an IPU"),
-        (palette.external_sync, "Sync with other IPUs or the host"),
+        (palette.external_sync, "Sync with other IPUs"),
         (palette.stream_copy, "Stream copy"),
-        (palette.stream_begin, "StreamCopyBegin: waiting for the host"),
+        (palette.stream_begin, "Host wait: StreamCopyBegin, sync for a host call"),
         (palette.stream_mid, "StreamCopyMid: host"),
         (palette.remote_mid, "StreamCopyMid: remote buffer"),
         (palette.stream_end, "StreamCopyEnd"),
+        (palette.other, "Step of unknown type"),
     ];
     for (colour, text) in entries {
+        ui.horizontal(|ui| legend_ui(ui, colour, text));
+    }
+    ui.separator();
+    let marks = [
+        (palette.run, "Run of the engine"),
+        (palette.mark, "Iteration, phase or slot"),
+        (palette.forward, "Forward pass of a stage: F7 is that of micro-batch 7"),
+        (palette.backward, "Backward pass of a stage: B7 is that of micro-batch 7"),
+        (palette.update, "Weight update"),
+    ];
+    for (colour, text) in marks {
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     for work in [HostActivity::WaitingForHost, HostActivity::Mixed, HostActivity::Transferring] {
@@ -238,10 +250,15 @@ fn colour_legend_ui(ui: &mut Ui) {
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     ui.separator();
+    let dimmed = palette.dimmed(palette.compute);
+    ui.horizontal(|ui| legend_ui(ui, dimmed, "Idle share of the tiles in a bar (Tile balance)"));
+    ui.horizontal(|ui| legend_ui(ui, palette.lane, "Idle"));
     for text in [
+        "Critical path: the colours are those of steps; “IPU 3 Convolve” is a step of IPU 3.",
+        "Pale: not on the critical path, not of the followed micro-batch, or not in the filter.",
         "Dotted base: several steps in one pixel; their colours are mixed.",
-        "Far out: each colour is as high as its share of the time; any sync has the colour of \
-         the sync with other IPUs.",
+        "Far out: each colour is as high as its share of the time. Waits in StreamCopyBegin count \
+         as host copies, and all syncs have the colour of the sync with other IPUs.",
     ] {
         ui.label(RichText::new(text).weak().size(text_size::SMALL));
     }

@@ -3,6 +3,7 @@
 use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
+use crate::widgets::shortest_column;
 use egui::{Color32, CornerRadius, Frame, Label, Margin, RichText, Stroke, Ui, vec2};
 use tilescope_analysis::insights::{
     InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges,
@@ -18,33 +19,22 @@ pub(super) enum FindingClick<'a> {
     Apply(&'a SpecChanges),
 }
 
-/// Shows findings in this many columns, numbered from `first`. Returns the click.
+/// Findings in so many columns, numbered from `first` on, each below the column that ends highest;
+/// what was pressed.
 pub(super) fn findings_ui<'a>(
     ui: &mut Ui,
     findings: &[&'a InsightFinding],
     (first, columns): (usize, usize),
 ) -> Option<FindingClick<'a>> {
-    let rows = (0..).zip(findings.chunks(columns));
-    rows.filter_map(|(row, findings)| row_ui(ui, findings, (first + row * columns, columns))).last()
-}
-
-/// A row of findings side by side.
-fn row_ui<'a>(
-    ui: &mut Ui,
-    findings: &[&'a InsightFinding],
-    (first, columns): (usize, usize),
-) -> Option<FindingClick<'a>> {
-    let one = |ui: &mut Ui, (number, finding): (usize, &'a InsightFinding)| {
-        ui.push_id(number, |ui| finding_ui(ui, finding, number)).inner
-    };
-    let mut numbered = (first..).zip(findings.iter().copied());
-    if columns == 1 {
-        return numbered.filter_map(|finding| one(ui, finding)).last();
-    }
-    ui.columns(columns, |columns| {
-        let shown = columns.iter_mut().filter_map(|ui| numbered.next().map(|one| (ui, one)));
-        shown.filter_map(|(ui, finding)| one(ui, finding)).last()
-    })
+    let mut clicked = None;
+    ui.columns(columns.max(1), |columns| {
+        for (number, finding) in (first..).zip(findings.iter().copied()) {
+            let Some(ui) = shortest_column(columns) else { break };
+            let click = ui.push_id(number, |ui| finding_ui(ui, finding, number)).inner;
+            clicked = click.or(clicked);
+        }
+    });
+    clicked
 }
 
 /// Shows one finding: number, possible gain, sentence, advice, link, proposal and its result.

@@ -16,7 +16,10 @@ use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
 
 /// The height of a panel.
 const HEIGHT: f32 = 138.0;
-/// The smallest width of panels that are side by side.
+/// Share of the memory of a tile below which what is free on the fullest one is worth a warning: the
+/// prediction of memory may be wrong by as much.
+const LITTLE_FREE: f64 = 0.05;
+/// Narrower panels go below each other.
 const LEAST_WIDTH: f32 = 300.0;
 /// The width from which all panels are side by side.
 pub(crate) const ALL_BESIDE: f32 = 3.0 * LEAST_WIDTH;
@@ -73,9 +76,17 @@ fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
         return;
     }
     let share = picture.used.as_f64() / picture.capacity.as_f64();
-    let (words, colour) = match picture.overfull {
-        0 => ("Fits in memory", palette.good),
-        _ => ("Out of memory", palette.error),
+    let fullest = picture.worst.iter().map(|tile| tile.bytes).max().unwrap_or(Bytes::ZERO);
+    let free = picture.tile_capacity.saturating_sub(fullest);
+    let is_nearly_full = !picture.tile_capacity.is_zero()
+        && free.as_f64() < LITTLE_FREE * picture.tile_capacity.as_f64();
+    let (words, colour) = if picture.overfull > 0 {
+        ("Out of memory".to_owned(), palette.error)
+    } else if is_nearly_full {
+        let free = numbers(ui).bytes(free.0);
+        (format!("Fits, {free} free on the fullest tile"), palette.warning)
+    } else {
+        ("Fits in memory".to_owned(), palette.good)
     };
     ui.label(strong(words).size(text_size::HEADING).color(colour));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 14.0), Sense::hover());

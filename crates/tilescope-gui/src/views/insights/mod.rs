@@ -46,10 +46,9 @@ struct InsightsPageData {
     picture: TileMemoryOverview,
 }
 
-/// The smallest width of findings that are side by side.
-const COLUMN: f32 = 900.0;
-/// The largest width of a finding.
-const WIDEST: f32 = 1280.0;
+/// Least width of findings beside each other, and the greatest of one.
+const COLUMN: f32 = 600.0;
+const WIDEST: f32 = 900.0;
 
 /// The filter for findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,7 +113,7 @@ impl InsightsView {
         let height = ui.available_height();
         Panel::bottom("insight tables")
             .resizable(true)
-            .default_size(tables_height(ui, 0.28))
+            .default_size(tables_height(ui, 0.22))
             .size_range(60.0..=(height - 120.0).max(61.0))
             .frame(frame)
             .show(ui, |ui| {
@@ -128,11 +127,13 @@ impl InsightsView {
     fn page_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &InsightsPageData) {
         ScrollArea::vertical().auto_shrink(false).id_salt("findings").show(ui, |ui| {
             Frame::new().inner_margin(Margin::symmetric(20, 14)).show(ui, |ui| {
-                let columns = ((ui.available_width() / COLUMN) as usize).clamp(1, 3);
+                let columns = ((ui.available_width() / COLUMN) as usize).clamp(1, 4);
                 ui.set_width(ui.available_width().min(columns as f32 * WIDEST));
-                // In a narrow window the panels would push the findings off the screen.
-                let wide = ui.available_width() > memory_panels::ALL_BESIDE;
-                if wide {
+                // The panels come first only where memory is the question, and where they do not push
+                // the findings off the screen.
+                let is_first = shown.verdict.first == InsightSubject::Memory
+                    && ui.available_width() > memory_panels::ALL_BESIDE;
+                if is_first {
                     memory_panels::memory_ui(ui, context, &shown.picture);
                     ui.add_space(spacing::M);
                 }
@@ -179,7 +180,7 @@ impl InsightsView {
                 if let Some(click) = click {
                     self.take(context, click);
                 }
-                if !wide {
+                if !is_first {
                     ui.add_space(spacing::M);
                     memory_panels::memory_ui(ui, context, &shown.picture);
                 }

@@ -4,7 +4,7 @@ pub(crate) mod columns;
 mod details_panel;
 mod flops_and_debug;
 
-use super::{ReportView, ViewContext, ViewDescriptor};
+use super::{ReportView, TraceJump, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
 use crate::model::preferences::OperationPrefs;
 use crate::model::selection::Selection;
@@ -26,8 +26,8 @@ use tilescope_analysis::operations::{
     OpRow, OperationLayer, OperationTotals, operations_with_totals,
 };
 use tilescope_analysis::tables::operations as tables;
-use tilescope_report::units::OperationId;
-use tilescope_report::{ModelOperation, ProgramNodeTable, ReportPart};
+use tilescope_report::units::{OperationId, ProgramId};
+use tilescope_report::{ModelOperation, ProgramKind, ProgramNodeTable, ReportPart};
 
 /// The entry of this view in the list of views.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -64,6 +64,8 @@ struct OperationsView {
     seen: Option<OperationId>,
     lower: OperationDetailsPanel,
     panel: BottomPanel,
+    #[serde(skip)]
+    jump: TraceJump,
 }
 
 impl ReportView for OperationsView {
@@ -91,7 +93,7 @@ impl ReportView for OperationsView {
                 layer: *layer,
                 rows: found,
                 totals,
-                programs: report.programs()?,
+                programs: report.executed_program_nodes()?,
                 operations: report.operations()?,
                 table: Arc::new(table),
             })
@@ -100,6 +102,7 @@ impl ReportView for OperationsView {
             self.follow(context, shown);
             self.panels_ui(ui, context, shown);
         });
+        self.jump.update(ui.ctx(), context);
     }
 
     fn clear_selection_commands(&self) -> Vec<AppCommand> {
@@ -119,6 +122,35 @@ impl OperationsView {
             let mut rows = shown.rows.iter();
             let row = rows.position(|row| row.operation.is_some() && row.operation == self.seen);
             self.chosen = row.map(|row| (shown.layer, row));
+        }
+    }
+
+    /// Does what was chosen in the menu of a row.
+    fn enter(
+        &mut self,
+        context: &ViewContext<'_>,
+        shown: &OperationsTableData,
+        (row, entry): (usize, usize),
+    ) {
+        let Some(found) = shown.rows.get(row) else { return };
+        self.chosen = Some((shown.layer, row));
+        self.seen = found.operation;
+        context.commands.push(AppCommand::SelectOperation(found.operation));
+        let mut programs = found.programs.iter().copied();
+        let computes = |id: &ProgramId| {
+            shown.programs.get(*id).is_some_and(|of| of.kind == ProgramKind::OnTileExecute)
+        };
+        let program = programs.clone().find(computes).or_else(|| programs.next());
+        match (ROW_ENTRIES.get(entry), program) {
+            (Some(&IN_TRACE), Some(program)) => self.jump.start(program),
+            (Some(&IN_TREE), Some(program)) => {
+                context.commands.push(AppCommand::SelectProgram(Some(program)));
+                context.commands.push(AppCommand::ShowView(ViewId::ProgramTree));
+            }
+            (Some(&IN_GRAPH), _) => {
+                context.commands.push(AppCommand::ShowView(ViewId::OperationsGraph));
+            }
+            _ => {}
         }
     }
 
@@ -157,8 +189,10 @@ impl OperationsView {
         central_ui(ui, |ui| {
             ui.add_space(spacing::S);
             let hint = "Filter operations";
-            let table = &shown.table;
-            let generation = shown.version();
+            if let Some((row, entry)) = self.table.menu_entries(&ROW_ENTRIES) {
+                self.enter(context, shown, (row, entry));
+            }
+            let (table, generation) = (&shown.table, shown.version());
             let clicked = self.table.choose_ui(
                 ui,
                 context.workers,
@@ -176,7 +210,13 @@ impl OperationsView {
     }
 }
 
-/// The choice of visible columns.
+/// What the menu of a row offers.
+const ROW_ENTRIES: [&str; 3] = [IN_TRACE, IN_TREE, IN_GRAPH];
+const IN_TRACE: &str = "Show in Execution trace";
+const IN_TREE: &str = "Show in Program tree";
+const IN_GRAPH: &str = "Show in Operations graph";
+
+/// Which columns are shown.
 fn columns_ui(ui: &mut Ui, context: &ViewContext<'_>) {
     let mut switched = context.prefs.operations.switched.clone();
     for known in tables::COLUMNS.iter() {

@@ -213,8 +213,8 @@ fn paint(
         } else if Rect::from_points(&route).intersects(frame.rect) {
             // Arrows from a value that is read everywhere would cover everything.
             let many = readers[edge.from] > MANY_READERS;
-            let colour = if many { palette.rule } else { palette.outline };
-            arrow(&painter, &route, frame.scale, (colour, 1.0));
+            let width = if many { 0.5 } else { 1.0 };
+            arrow(&painter, &route, frame.scale, (palette.edge, width));
         }
     }
     // Painted over the others.

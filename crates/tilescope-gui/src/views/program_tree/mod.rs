@@ -135,7 +135,7 @@ impl ReportView for ProgramTreeView {
 }
 
 fn forest(report: &Report) -> Result<ProgramForest, ReportError> {
-    let programs = report.programs()?;
+    let programs = report.executed_program_nodes()?;
     let groups = groups(&programs);
     let tallies = groups.iter().map(|group| tally(&programs, group.root)).collect();
     Ok(ProgramForest { programs, groups, tallies, costs: costs(report)? })
@@ -384,6 +384,15 @@ impl ProgramTreeView {
                 self.choose(context, id);
                 (self.wanted, self.focus) = (Some(id), Some(id));
             }
+            Some(tree_rows::ProgramTreeRowEvent::Show(id, ViewId::ExecutionTrace)) => {
+                self.choose(context, id);
+                self.jump.start(id);
+            }
+            Some(tree_rows::ProgramTreeRowEvent::Show(id, view)) => {
+                self.choose(context, id);
+                context.commands.push(AppCommand::ShowView(view));
+            }
+            Some(tree_rows::ProgramTreeRowEvent::Search(name)) => self.filter = name,
             None => {}
         }
     }

@@ -1,5 +1,6 @@
 //! The lines of the tree: only the visible ones are laid out.
 
+use crate::model::view_id::ViewId;
 use crate::theme::{ThemePalette, numbers, text_size};
 use crate::views::execution_trace::bar_colours::step_colour;
 use crate::widgets::elided_text::without_middle;
@@ -16,7 +17,7 @@ use tilescope_analysis::program_tree::{
     ProgramTreeCosts, ProgramTreeRow, ProgramTreeTotals, label,
 };
 use tilescope_report::units::{Cycles, OperationId, ProgramId, grouped};
-use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable, StepActivity};
+use tilescope_report::{HostCallPart, ProgramKind, ProgramNode, ProgramNodeTable, StepActivity};
 
 /// The height of a line.
 const HEIGHT: f32 = 22.0;
@@ -91,6 +92,10 @@ pub(crate) enum ProgramTreeRowEvent {
     Select(ProgramId),
     /// Moves the focus to the name above or below the focused one.
     MoveFocus(ProgramId),
+    /// Choose a program and go to a view that shows it.
+    Show(ProgramId, ViewId),
+    /// Look for a name.
+    Search(String),
 }
 
 /// Shows the lines, and scrolls to one of them. Returns the event of the user, if any.
@@ -163,7 +168,7 @@ fn line_ui(
     } else if response.hovered() {
         Some(palette.hover)
     } else if related {
-        Some(palette.internal_sync.gamma_multiply(0.45))
+        Some(palette.related)
     } else {
         None
     };
@@ -225,7 +230,10 @@ fn line_ui(
         (true, _) => Some(ProgramTreeRowEvent::ToggleFold(row.id)),
         (false, _) => None,
     };
-    let short = if is_short { Some(text) } else { None };
+    let mut picked = None;
+    response.context_menu(|ui| picked = menu_ui(ui, row, &text, program.name.as_str()));
+    let clicked = picked.or(clicked);
+    let short = is_short.then_some(text);
     let shares = costs.filter(|costs| costs.lane_cycles > Cycles::ZERO);
     let all = look.costs;
     let share = shares.map(|costs| share_of_run(all.mean_elapsed(costs), all.run, all.lanes));
@@ -241,7 +249,36 @@ fn line_ui(
     (response, clicked)
 }
 
-/// The columns that have space and figures.
+/// What can be done with a line.
+fn menu_ui(
+    ui: &mut Ui,
+    row: &ProgramTreeRow,
+    text: &str,
+    name: &str,
+) -> Option<ProgramTreeRowEvent> {
+    let mut chosen = None;
+    if row.copies == 0 {
+        for view in [ViewId::ExecutionTrace, ViewId::Liveness, ViewId::ExchangeCode] {
+            if ui.button(format!("Show in {}", view.title())).clicked() {
+                chosen = Some(ProgramTreeRowEvent::Show(row.id, view));
+            }
+        }
+        ui.separator();
+    }
+    let name = if name.is_empty() { text } else { name };
+    if ui.button("Copy name").clicked() {
+        ui.ctx().copy_text(name.to_owned());
+    }
+    if ui.button("Search for this name").clicked() {
+        chosen = Some(ProgramTreeRowEvent::Search(name.to_owned()));
+    }
+    if row.parent && ui.button("Fold or unfold").clicked() {
+        chosen = Some(ProgramTreeRowEvent::ToggleFold(row.id));
+    }
+    chosen
+}
+
+/// The columns that have room and figures.
 fn shown_columns(ui: &Ui, all: &ProgramTreeTotals) -> &'static [CostColumn] {
     let is_known = all.nodes.values().any(|node| node.exposure.is_some());
     if is_known && ui.available_width() >= WIDE_TREE {
@@ -347,6 +384,7 @@ pub(crate) fn kind_colour(palette: &ThemePalette, program: &ProgramNode) -> Colo
         ProgramKind::Sequence | ProgramKind::Repeat | ProgramKind::Call | ProgramKind::Switch => {
             palette.good
         }
+        ProgramKind::Sync if HostCallPart::of_sync(&program.name).is_some() => palette.stream_begin,
         kind => {
             let activity = StepActivity::from_program_kind(kind, program.stream);
             step_colour(palette, kind, activity, external)

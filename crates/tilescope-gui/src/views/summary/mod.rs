@@ -19,7 +19,7 @@ use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::{focus_ui, search_ui};
+use crate::widgets::{focus_ui, search_ui, shortest_column};
 use egui::accesskit::Role;
 use egui::{
     Align2, CornerRadius, FontId, Frame, Grid, Label, Margin, RichText, ScrollArea, Sense, Stroke,
@@ -119,8 +119,7 @@ impl ReportView for SummaryView {
         facts.show(ui, TEXTS, |ui, facts| {
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
                 Frame::new().inner_margin(Margin::symmetric(24, 18)).show(ui, |ui| {
-                    let most = if ui.available_width() > THREE_COLUMNS { 2800.0 } else { 1180.0 };
-                    ui.set_width(ui.available_width().min(most));
+                    ui.set_width(ui.available_width().min(MOST_COLUMNS as f32 * WIDEST_COLUMN));
                     page_ui(ui, context, facts, filter);
                 });
             });
@@ -133,55 +132,43 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
     ui.add_space(spacing::M);
     headline::headline_ui(ui, context.opened, facts);
     ui.add_space(spacing::M);
-    let count = match ui.available_width() {
-        width if width > THREE_COLUMNS => 3,
-        width if width > TWO_COLUMNS => 2,
-        _ => 1,
-    };
-    let mut blocks = SummaryBlocks { context };
-    let mut show_options = |ui: &mut Ui, blocks: &mut SummaryBlocks<'_, '_>| {
-        blocks.ui(ui, "Options", |ui, context| options_ui(ui, context, facts, filter));
-        blocks.inputs_ui(ui, facts);
-    };
-    if count == 1 {
-        blocks.target_ui(ui);
-        blocks.model_ui(ui, facts);
-        blocks.graph_ui(ui, facts);
-        blocks.run_ui(ui, facts);
-        blocks.host_ui(ui, facts);
-        blocks.replicas_ui(ui, facts);
-        blocks.notes_ui(ui, facts);
-        show_options(ui, &mut blocks);
-        return blocks.files_ui(ui, facts);
-    }
+    let columns = ((ui.available_width() / COLUMN) as usize).clamp(1, MOST_COLUMNS);
     ui.spacing_mut().item_spacing.x = spacing::XXL;
-    ui.columns(count, |columns| {
+    ui.columns(columns, |columns| {
         columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = spacing::M);
-        blocks.target_ui(&mut columns[0]);
-        blocks.model_ui(&mut columns[0], facts);
-        blocks.graph_ui(&mut columns[0], facts);
-        blocks.host_ui(&mut columns[0], facts);
-        blocks.run_ui(&mut columns[1], facts);
-        if let [left, middle, right] = columns {
-            blocks.files_ui(left, facts);
-            blocks.replicas_ui(middle, facts);
-            blocks.notes_ui(middle, facts);
-            show_options(right, &mut blocks);
+        let mut blocks = SummaryBlocks { context };
+        let parts: [BlockPainter<'_, '_>; 9] = [
+            SummaryBlocks::target_ui,
+            SummaryBlocks::batching_ui,
+            SummaryBlocks::model_ui,
+            SummaryBlocks::graph_ui,
+            SummaryBlocks::critical_path_ui,
+            SummaryBlocks::host_ui,
+            SummaryBlocks::replicas_ui,
+            SummaryBlocks::notes_ui,
+            SummaryBlocks::files_ui,
+        ];
+        for part in parts {
+            if let Some(ui) = shortest_column(columns) {
+                part(&mut blocks, ui, facts);
+            }
+        }
+        if let Some(ui) = shortest_column(columns) {
+            blocks.ui(ui, "Options", |ui, context| options_ui(ui, context, facts, filter));
+        }
+        if let Some(ui) = shortest_column(columns) {
+            blocks.inputs_ui(ui, facts);
         }
     });
-    ui.spacing_mut().item_spacing.x = spacing::M;
-    if count == 2 {
-        blocks.replicas_ui(ui, facts);
-        blocks.notes_ui(ui, facts);
-        show_options(ui, &mut blocks);
-        blocks.files_ui(ui, facts);
-    }
 }
 
-/// The width from which blocks are in two columns.
-const TWO_COLUMNS: f32 = 760.0;
-/// The width from which blocks are in three columns.
-const THREE_COLUMNS: f32 = 2750.0;
+/// Paints one or more blocks below each other.
+type BlockPainter<'a, 'b> = fn(&mut SummaryBlocks<'a, 'b>, &mut Ui, &SummaryPageData);
+
+/// Least and greatest width of a column of blocks, and how many there are at most.
+const COLUMN: f32 = 500.0;
+const WIDEST_COLUMN: f32 = 760.0;
+const MOST_COLUMNS: usize = 4;
 
 /// The blocks, which can be folded; the folding is stored.
 struct SummaryBlocks<'a, 'b> {
@@ -189,7 +176,7 @@ struct SummaryBlocks<'a, 'b> {
 }
 
 impl<'b> SummaryBlocks<'_, 'b> {
-    fn target_ui(&mut self, ui: &mut Ui) {
+    fn target_ui(&mut self, ui: &mut Ui, _: &SummaryPageData) {
         let opened = self.context.opened;
         self.ui(ui, "Target", |ui, _| target_ui(ui, opened));
     }
@@ -198,8 +185,11 @@ impl<'b> SummaryBlocks<'_, 'b> {
         self.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
     }
 
-    fn run_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
+    fn batching_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         self.ui(ui, "Batching and throughput", |ui, _| batching_ui(ui, facts));
+    }
+
+    fn critical_path_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         self.ui(ui, "Critical path", |ui, _| critical_path::critical_path_ui(ui, facts));
     }
 

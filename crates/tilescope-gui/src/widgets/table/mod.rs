@@ -1,6 +1,7 @@
 //! Tables: sortable columns, a filter box, groups of rows, a row of totals. Only the rows on the screen
 //! are laid out; sorting, filtering and grouping happen off the UI thread.
 
+mod row_menu;
 mod row_order;
 
 use super::elided_text::without_middle;
@@ -14,7 +15,8 @@ use egui::{
     WidgetInfo, vec2,
 };
 use egui_extras::{Column as Width, TableBuilder};
-use row_order::{ShownGroup, TableLine, TableQuestion, TableRowOrder, order};
+use row_menu::{RowMenu, RowMenuChoice};
+use row_order::{TableRowOrder, order};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -96,6 +98,12 @@ pub(crate) struct TableState {
     /// The line that a key has led to, until it has the focus.
     #[serde(skip)]
     focus: Option<usize>,
+    /// What the menu of a row offers beside copying and filtering.
+    #[serde(skip)]
+    entries: &'static [&'static str],
+    /// A row, and the place of the entry of its menu that was chosen.
+    #[serde(skip)]
+    entered: Option<(usize, usize)>,
 }
 
 /// What the user groups rows by.
@@ -135,7 +143,17 @@ impl TableState {
         Self { as_given: true, ..Self::default() }
     }
 
-    /// Shows a table; `generation` distinguishes tables.
+    /// Offers these entries in the menu of every row from now on. Gives a row and the entry of its
+    /// menu that was chosen in the last frame.
+    pub(crate) fn menu_entries(
+        &mut self,
+        entries: &'static [&'static str],
+    ) -> Option<(usize, usize)> {
+        self.entries = entries;
+        self.entered.take()
+    }
+
+    /// Shows a table; `generation` tells one table from the next.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -199,6 +217,7 @@ impl TableState {
         let asked = self.order.compute(ui.ctx(), workers, &question, compute);
         // The order of another table says nothing about the rows of this one.
         let order = asked.answer().filter(|order| order.generation == generation)?;
+        let mut menu = RowMenu { entries: self.entries, chosen: None };
         let sort = &mut self.sort;
         let (focus, open) = (&mut self.focus, &mut self.open);
         let choice = TableRowSelection { chosen: choice, focus, open };
@@ -208,7 +227,7 @@ impl TableState {
             ..egui::Margin::ZERO
         });
         let sorted = (column, descending);
-        frame
+        let clicked = frame
             .show(ui, |ui| {
                 let is_name = |column: &&TableColumn| is_wide(column) && !column.short;
                 let alone = table.columns.iter().filter(is_name).count() == 1;
@@ -222,18 +241,27 @@ impl TableState {
                     needed += SHARE_WIDTH + BETWEEN;
                 }
                 if needed <= ui.available_width() {
-                    return rows_ui(ui, (table, &widths), order, sorted, sort, choice);
+                    return rows_ui(ui, (table, &widths), order, (sorted, sort), choice, &mut menu);
                 }
                 let area = egui::ScrollArea::horizontal().auto_shrink(false).id_salt("columns");
                 area.show(ui, |ui| {
                     // Columns keep their smallest width and the table scrolls, instead of squeezing
                     // numbers.
                     ui.set_width(needed);
-                    rows_ui(ui, (table, &widths), order, sorted, sort, choice)
+                    rows_ui(ui, (table, &widths), order, (sorted, sort), choice, &mut menu)
                 })
                 .inner
             })
-            .inner
+            .inner;
+        match menu.chosen {
+            Some(RowMenuChoice::Filter(text)) => self.filter = text,
+            Some(RowMenuChoice::Entry { row, entry }) => {
+                self.entered = Some((row, entry));
+                ui.ctx().request_repaint();
+            }
+            None => {}
+        }
+        clicked
     }
 
     /// The choice of what rows are grouped by, where that tells them apart.
@@ -273,9 +301,9 @@ fn rows_ui(
     ui: &mut Ui,
     (table, widths): (&DataTable, &[f32]),
     order: &TableRowOrder,
-    sorted: (usize, bool),
-    sort: &mut Option<(usize, bool)>,
-    choice: TableRowSelection<'_>,
+    (sorted, sort): ((usize, bool), &mut Option<(usize, bool)>),
+    mut choice: Option<TableRowSelection<'_>>,
+    menu: &mut RowMenu,
 ) -> Option<usize> {
     ui.spacing_mut().item_spacing = egui::vec2(BETWEEN, 0.0);
     let totals = usize::from(table.totals && !order.rows.is_empty());
@@ -321,15 +349,14 @@ fn rows_ui(
             let index = row.index();
             if totals == 1 && index == 0 {
                 for (index, (column, sum)) in table.columns.iter().zip(&order.sums).enumerate() {
-                    let words: TableCell = if index == 0 { "Total" } else { "" }.into();
-                    let sum = sum.as_ref().unwrap_or(&words);
+                    let text = match sum {
+                        Some(sum) => sum.text(),
+                        None if index == 0 => "Total".to_owned(),
+                        None => String::new(),
+                    };
                     row.col(|ui| {
-                        let text = strong(sum.text_in(numbers(ui)));
-                        cell_ui(ui, column, (sum, text), selectable);
+                        cell_ui(ui, column, strong(text), !choosing);
                     });
-                    if index == name && order.shares.is_some() {
-                        row.col(|_| {});
-                    }
                 }
                 return;
             }
@@ -352,33 +379,31 @@ fn rows_ui(
             };
             let chosen = choice.chosen.is_some_and(|chosen| chosen.iter().any(is_chosen));
             row.set_selected(chosen);
-            for (at, (column, cell)) in table.columns.iter().zip(cells).enumerate() {
+            let mut pointed: Option<egui::Response> = None;
+            for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
+                let text = RichText::new(cell.text());
                 let zero = matches!(cell, TableCell::Bytes(Bytes::ZERO) | TableCell::Count(0));
-                row.col(|ui| match group.filter(|_| at == name) {
-                    Some(shown) => group_name_ui(ui, shown),
-                    None => {
-                        if at == name && depth > 0 {
-                            ui.add_space(depth as f32 * spacing::INDENT);
-                        }
-                        let text = RichText::new(cell.text_in(numbers(ui)));
-                        let text = if zero { text.weak() } else { text };
-                        cell_ui(ui, column, (cell, text), selectable);
-                    }
+                let text = if zero { text.weak() } else { text };
+                row.col(|ui| {
+                    let cell = cell_ui(ui, column, text, !choosing);
+                    pointed = pointed.take().map(|all| all | cell.clone()).or(Some(cell));
                 });
-                if at == name && order.shares.is_some() {
-                    row.col(|ui| share_ui(ui, order.share(cells), group.is_some()));
-                }
             }
-            if !reacts {
-                return;
-            }
-            let response = row.response();
-            match group {
-                Some(shown) => {
-                    name_row(&response, shown.is_open, &shown.name());
-                    if response.clicked() && !choice.open.remove(&shown.path) {
-                        choice.open.insert(shown.path.clone());
-                    }
+            // Text that can be selected lies above its row.
+            let pointed = pointed.map_or_else(|| row.response(), |cells| row.response() | cells);
+            menu.ui(&pointed, table, place);
+            if let Some(choice) = &mut choice {
+                let response = row.response();
+                // Not every program has a name: its kind stands in for it.
+                let mut names = table.rows[place].iter().map(TableCell::text);
+                let name = names.find(|text| !text.is_empty()).unwrap_or_default();
+                response.widget_info(|| WidgetInfo::selected(Role::Row, true, chosen, &name));
+                clicked = response.clicked().then_some(place).or(clicked);
+                // Rows off the screen do not exist: one that a key leads to is scrolled to first,
+                // and takes the focus in the frame that lays it out.
+                if *choice.focus == Some(place) {
+                    *choice.focus = None;
+                    response.request_focus();
                 }
                 None => {
                     // Not every program has a name: its kind stands in for it.
@@ -407,57 +432,7 @@ fn rows_ui(
     clicked
 }
 
-/// Names a row for who does not see it.
-fn name_row(response: &Response, selected: bool, name: &str) {
-    response.widget_info(|| WidgetInfo::selected(Role::Row, true, selected, name));
-}
-
-/// The label of a group, and how many rows it has.
-fn group_name_ui(ui: &mut Ui, shown: &ShownGroup) {
-    ui.add_space(shown.depth as f32 * spacing::INDENT);
-    let arrow = if shown.is_open { "⏷" } else { "⏵" };
-    ui.spacing_mut().item_spacing.x = spacing::XS;
-    ui.add(Label::new(RichText::new(arrow).weak()).selectable(false));
-    let count = format!("× {}", grouped(shown.group.rows.len() as u64));
-    let room = (ui.available_width() - 12.0 - count.chars().count() as f32 * 7.0).max(20.0);
-    ui.scope(|ui| {
-        ui.set_max_width(room);
-        ui.add(Label::new(shown.group.label.as_str()).truncate().selectable(false));
-    });
-    ui.add(Label::new(RichText::new(count).weak()).selectable(false));
-}
-
-/// The head of shares: what they are of.
-fn share_header_ui(ui: &mut Ui, of: &TableColumn) {
-    let palette = ThemePalette::for_ui(ui);
-    let text = RichText::new("Share").color(palette.weak_text).size(text_size::SMALL);
-    let hint = format!("{}: part / sum of all rows of the table", of.title);
-    ui.add(Label::new(text).selectable(false)).on_hover_text(hint);
-}
-
-/// A share as a bar and a number.
-fn share_ui(ui: &mut Ui, share: Option<f64>, is_group: bool) {
-    let Some(share) = share else { return };
-    let palette = ThemePalette::for_ui(ui);
-    let room = ui.available_rect_before_wrap();
-    let length = (room.width() - SHARE_NUMBER).max(0.0) * share.clamp(0.0, 1.0) as f32;
-    let size = vec2(length.max(1.0), ROW_HEIGHT - 14.0);
-    let corner = egui::pos2(room.left(), room.center().y - size.y / 2.0);
-    let colour = if is_group { palette.accent } else { palette.outline };
-    ui.painter().rect_filled(Rect::from_min_size(corner, size), CornerRadius::same(2), colour);
-    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-        ui.add(Label::new(percent(share)).selectable(false));
-    });
-}
-
-/// A cell with the text that it has here; of a number with fewer figures than it has, all of them are
-/// told where a pointer rests on it, and to who does not see it.
-fn cell_ui(
-    ui: &mut Ui,
-    column: &TableColumn,
-    (cell, text): (&TableCell, RichText),
-    selectable: bool,
-) {
+fn cell_ui(ui: &mut Ui, column: &TableColumn, text: RichText, selectable: bool) -> egui::Response {
     let (layout, full) = match is_wide(column) {
         true => (Layout::left_to_right(Align::Center), true),
         false => (Layout::right_to_left(Align::Center), false),
@@ -467,21 +442,14 @@ fn cell_ui(
             let label = Label::new(short).extend().selectable(false);
             let response = ui.add(label).on_hover_text(text.text());
             response.widget_info(|| WidgetInfo::labeled(Role::Label, true, text.text()));
-            return;
+            return response;
         }
         let label = Label::new(text.clone()).truncate();
         // Only words can be too long for their column.
-        let label = if full { label } else { Label::new(text.clone()).extend() };
-        let response = ui.add(label.selectable(selectable));
-        if cell.is_name() {
-            return;
-        }
-        let exact = cell.exact();
-        if exact != text.text() {
-            let response = response.on_hover_text(&exact);
-            response.widget_info(|| WidgetInfo::labeled(Role::Label, true, &exact));
-        }
-    });
+        let label = if full { label } else { Label::new(text).extend() };
+        ui.add(label.selectable(selectable))
+    })
+    .inner
 }
 
 /// Omits the middle of a path of names if all of it does not fit. Names of one operation begin

@@ -206,7 +206,7 @@ const LEGEND: [(&str, &str); 12] = [
     ("internal-sync", "Sync of tiles"),
     ("external-sync", "Sync with others"),
     ("stream-copy", "Stream copy"),
-    ("stream-begin", "Begin of a stream copy"),
+    ("stream-begin", "Host wait"),
     ("stream-mid", "Transfer with the host"),
     ("remote-mid", "Transfer with a remote buffer"),
     ("stream-end", "End of a stream copy"),

@@ -1,6 +1,6 @@
-//! The lanes of the IPUs, one below the other. They are low enough for all of them to be visible at
-//! once, down to the smallest readable height. An enlarged IPU has all of its rows, high enough for
-//! labels.
+//! The lanes of the IPUs, one below the other: as high as lets all of them be seen at once, down to
+//! a least height, below which the list scrolls. An enlarged IPU has all of its rows, high enough for
+//! names.
 
 use super::regions::MARK_HEIGHT;
 use crate::model::preferences::TracePrefs;
@@ -19,9 +19,9 @@ const TALL_FLAME_ROW: f32 = 40.0;
 pub(crate) const LOW_FLAME_ROW: f32 = 13.0;
 /// The largest height of the single row of the flat view.
 const FLAT_ROW: f32 = 34.0;
-/// The smallest height of all bars of a tile group.
-const LEAST_BARS: f32 = 3.0;
-/// The gap between the tile groups of an IPU, which contains the dashed line.
+/// Least height of the bars of a group of tiles: that of its name in the gutter.
+const LEAST_LANE: f32 = 16.0;
+/// Space between the groups of tiles of an IPU, where the dashed line lies.
 pub(crate) const SUB_LANE_GAP: f32 = 7.0;
 /// The largest gap between IPUs.
 const IPU_GAP: f32 = 8.0;
@@ -247,16 +247,15 @@ impl IpuHeights<'_> {
         let marks = (height * STAGES_SHARE).floor().min(MARK_HEIGHT);
         let marks = if self.has_stages && marks >= LEAST_STAGES { marks } else { 0.0 };
         let gaps = SUB_LANE_GAP * all.len().saturating_sub(1) as f32;
-        let bars = (height - marks - gaps).max(LEAST_BARS * all.len() as f32);
+        let bars = (height - marks - gaps).max(LEAST_LANE * all.len() as f32);
         let rows = fitting_rows(&all, (bars / LOW_FLAME_ROW) as u32);
         let most = match self.prefs.style {
             TraceLaneStyle::Flame => TALL_FLAME_ROW,
             TraceLaneStyle::Flat => FLAT_ROW,
         };
         let count: u32 = rows.iter().sum();
-        let row_height = (bars / count.max(1) as f32).floor().clamp(LEAST_BARS, most);
-        let tiles = self.tiles;
-        let links = self.links;
+        let row_height = (bars / count.max(1) as f32).floor().clamp(LOW_FLAME_ROW, most);
+        let (tiles, links) = (self.tiles, self.links);
         IpuLaneLayout { lanes, replica: None, rows, top, marks, row_height, tiles, links }
     }
 }

@@ -17,9 +17,8 @@ const FIFO: f32 = 13.0;
 const GAP: f32 = 4.0;
 /// The width of a character in a cell, in points.
 const LETTER: f32 = 6.5;
-/// The margin of the text in a cell, in points.
-const MARGIN: f32 = 5.0;
-/// The smallest and largest width of a column.
+const MARGIN: f32 = 10.0;
+/// Least and most width of a column.
 const COLUMN: (f32, f32) = (44.0, 110.0);
 
 /// A cell, or one turn in it; without a stage, the head of a column.

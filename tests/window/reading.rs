@@ -1,0 +1,252 @@
+//! What makes the window easy to read: lanes that are high enough, pages that use their width, menus
+//! under the pointer, words for what is shown.
+
+use crate::gui_support::{
+    Variant, Window, assert_says, click, click_label, opened_window, painted, press_role, says,
+    settle, show_view, window, window_of,
+};
+use crate::marks::{lane, marks, trace};
+use crate::report_support::foreign::Foreign;
+use egui::accesskit::Role;
+use egui::{Event, Modifiers, PointerButton, Pos2, Vec2};
+use egui_kittest::kittest::{NodeT, Queryable};
+use tilescope_fixtures::ReportBuilder;
+use tilescope_gui::OpenReport;
+use tilescope_gui::app::TilescopeApp;
+use tilescope_report::units::{CycleRange, Cycles, StepId};
+use tilescope_report::{MarkKind, MemoryCategory, ProgramKind, TraceMark, TrainingPass};
+
+const SIZE: Vec2 = Vec2::new(1300.0, 850.0);
+const WIDE: Vec2 = Vec2::new(1600.0, 900.0);
+
+fn opened(report: &ReportBuilder) -> OpenReport {
+    let directory = tempfile::tempdir().unwrap();
+    report.write(directory.path()).unwrap();
+    OpenReport::read(directory.path()).unwrap()
+}
+
+/// Clicks with the right button.
+fn right_click(window: &mut Window, pos: Pos2) {
+    window.event(Event::PointerMoved(pos));
+    window.step();
+    for pressed in [true, false] {
+        let (button, modifiers) = (PointerButton::Secondary, Modifiers::NONE);
+        window.event(Event::PointerButton { pos, button, pressed, modifiers });
+        window.step();
+    }
+    settle(window);
+}
+
+/// The middle of the first node of a role whose name contains these words.
+fn middle(window: &Window, role: Role, words: &str) -> Pos2 {
+    let mut nodes = window.query_all_by_role(role);
+    let is_it = |name: Option<String>| name.is_some_and(|name| name.contains(words));
+    let node = nodes.find(|node| is_it(node.accesskit_node().label())).expect("a node");
+    node.rect().center()
+}
+
+#[test]
+fn lanes_have_a_least_height_and_the_list_scrolls() {
+    let window = window(Variant::named("64 IPUs"), "execution-trace", SIZE);
+    let heights: Vec<f32> =
+        (0..3).map(|ipu| lane(&window, &format!("IPU {ipu}")).expect("a lane").height()).collect();
+    assert!(heights.iter().all(|height| *height >= 16.0), "{heights:?}");
+    let scrolls = window.query_by_role_and_label(Role::ScrollBar, "Scroll lanes").is_some();
+    assert!(scrolls, "not all of 64 lanes have room");
+}
+
+#[test]
+fn switches_for_a_close_look_are_off_for_the_next_report() {
+    let replicas = || {
+        let mut report = ReportBuilder::new(2, 4);
+        report.parts.target.replicas = 4;
+        report.parts.target.num_ipus = 8;
+        let work = report.compute("layer/fwd", 900);
+        report.root(ProgramKind::Sequence, "main", &[work]);
+        report.run(work, 0..900);
+        report
+    };
+    let mut window = trace(opened(&replicas()));
+    assert!(press_role(&mut window, Role::Button, "Unfold replicas"));
+    settle(&mut window);
+    window.state_mut().session_mut().prefs_mut().trace.links = true;
+    assert!(says(&window, "all are shown"));
+    let next = opened(&replicas());
+    window.state_mut().session_mut().show(next);
+    show_view(&mut window, "execution-trace");
+    assert!(says(&window, "one is shown") && !says(&window, "all are shown"));
+    assert!(!window.state().session().prefs().trace.links);
+}
+
+/// Forward and backward passes that alternate, each a slot, as in data-parallel training. The first
+/// one waits for the host.
+fn alternating() -> OpenReport {
+    let mut report = ReportBuilder::new(1, 4);
+    let forward = report.compute("layer/fwd", 300);
+    let backward = report.compute("layer/bwd", 900);
+    report.root(ProgramKind::Sequence, "main", &[forward, backward]);
+    let mut at = 0;
+    for number in 0..400 {
+        let is_forward = number % 2 == 0;
+        let cycles = match number {
+            0 => 600,
+            _ if is_forward => 300,
+            _ => 900,
+        };
+        let program = if is_forward { forward } else { backward };
+        let step = report.steps.len() as u64;
+        report.run(program, at..at + cycles);
+        report.marks.push(TraceMark {
+            kind: MarkKind::Slot,
+            label: format!("slot {number}"),
+            ipu: None,
+            pass: is_forward.then_some(TrainingPass::Forward),
+            index: number,
+            steps: StepId(step)..StepId(step + 1),
+            cycles: CycleRange::new(Cycles(at), Cycles(at + cycles)),
+        });
+        at += cycles;
+    }
+    opened(&report)
+}
+
+#[test]
+fn the_trace_opens_on_a_typical_period_and_says_so() {
+    let mut window = trace(alternating());
+    assert!(press_role(&mut window, Role::Button, "Go to"));
+    settle(&mut window);
+    click_label(&mut window, "Typical slot");
+    // The longest slot of the period is typical, never that which waits for the host.
+    assert_says(&window, &["900 cycles"]);
+}
+
+#[test]
+fn the_key_explains_marks_and_shading() {
+    let mut window = window(Variant::named("sample of a pipeline"), "execution-trace", SIZE);
+    click(&mut window, Role::Button, "Key");
+    let words = [
+        "F7 is that of micro-batch 7",
+        "B7 is that of micro-batch 7",
+        "Weight update",
+        "Iteration, phase or slot",
+        "Idle share of the tiles",
+        "is a step of IPU 3",
+    ];
+    assert_says(&window, &words);
+}
+
+#[test]
+fn demo_reports_say_what_they_show() {
+    let window = window_of(TilescopeApp::detached(&egui::Context::default(), None), WIDE, 1.0);
+    for (name, about) in [
+        ("matmul_chain", "two matmuls"),
+        ("mnist_pipeline", "wait for one another"),
+        ("too_large", "does not fit in memory"),
+    ] {
+        let label = format!("Open demo report {name}");
+        let node = window.get_by_label(&label);
+        let found = node.accesskit_node().description().unwrap_or_default();
+        assert!(found.contains(about), "{name}: {found}");
+    }
+}
+
+/// Left edges of the nodes of a role, each once.
+fn left_edges(window: &Window, role: Role) -> Vec<i32> {
+    let nodes = window.query_all_by_role(role);
+    let mut edges: Vec<i32> = nodes.map(|node| node.rect().left().round() as i32).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    edges
+}
+
+#[test]
+fn pages_stand_in_columns_where_there_is_room() {
+    let variant = Variant::named("sample of a pipeline");
+    let insights = window(variant, "insights", WIDE);
+    let [first, second] = ["1.", "2."].map(|number| insights.get_by_label(number).rect());
+    assert!(first.right() < second.left(), "{first:?} and {second:?} stand beside each other");
+    for (width, columns) in [(700.0, 1), (1600.0, 2), (2600.0, 4)] {
+        let summary = window(variant, "summary", Vec2::new(width, 1200.0));
+        let edges = left_edges(&summary, Role::DisclosureTriangle);
+        assert_eq!(edges.len(), columns, "{width}: {edges:?}");
+    }
+}
+
+#[test]
+fn a_full_tile_is_not_simply_fine() {
+    let report = |bytes| {
+        let mut report = ReportBuilder::new(1, 8);
+        let work = report.compute("layer", 100);
+        report.root(ProgramKind::Sequence, "main", &[work]);
+        report.variable("weights", MemoryCategory::Variable, 0..8, bytes, None);
+        report.run(work, 0..100);
+        opened(&report)
+    };
+    let capacity = 624 * 1024;
+    let full = opened_window(report(capacity - 1_000), "insights", WIDE);
+    assert!(says(&full, "free on the fullest tile") && !says(&full, "Fits in memory"));
+    let roomy = opened_window(report(capacity / 2), "insights", WIDE);
+    assert!(says(&roomy, "Fits in memory"));
+}
+
+#[test]
+fn rows_of_tables_have_a_menu() {
+    let variant = Variant::named("sample of a pipeline");
+    let mut window = window(variant, "operations", SIZE);
+    let mut rows =
+        window.query_all_by_role(Role::Row).filter_map(|row| row.accesskit_node().label());
+    let name = rows.next().expect("a row");
+    drop(rows);
+    let place = middle(&window, Role::Row, &name);
+    right_click(&mut window, place);
+    assert_says(&window, &["Show in Program tree", "Copy name", "Copy row"]);
+    click(&mut window, Role::Button, "Filter to this name");
+    assert!(painted(&window).iter().any(|text| text.contains(" of ") && text.ends_with(" rows")));
+    let place = middle(&window, Role::Row, &name);
+    right_click(&mut window, place);
+    click(&mut window, Role::Button, "Show in Program tree");
+    assert!(says(&window, "Unfold all"), "the tree is shown");
+    assert!(window.state().session().selection().program.is_some());
+}
+
+#[test]
+fn lines_of_the_program_tree_have_a_menu() {
+    let mut window = window(Variant::named("small"), "program-tree", SIZE);
+    let place = middle(&window, Role::TreeItem, "OnTileExecute");
+    right_click(&mut window, place);
+    assert_says(&window, &["Show in Execution trace", "Show in Liveness", "Copy name"]);
+    click(&mut window, Role::Button, "Search for this name");
+    assert!(painted(&window).iter().any(|text| text.ends_with(" found")));
+}
+
+#[test]
+fn bars_and_marks_of_the_trace_have_a_menu() {
+    let mut window = window(Variant::named("small"), "execution-trace", SIZE);
+    let bars = marks(&window, "");
+    let lanes = lane(&window, "IPU 0").expect("a lane");
+    let (_, bar) = bars.iter().find(|(_, rect)| lanes.contains(rect.center())).expect("a bar");
+    right_click(&mut window, bar.center());
+    assert_says(&window, &["Zoom to it", "Copy name", "Copy cycles"]);
+}
+
+#[test]
+fn cells_of_the_schedule_have_room_for_their_numbers() {
+    let mut window = window(Variant::named("sample of a pipeline"), "execution-trace", SIZE);
+    click(&mut window, Role::Tab, "Schedule");
+    settle(&mut window);
+    let is_cut = |text: &String| text.starts_with(['F', 'B']) && text.ends_with('…');
+    let cut: Vec<String> = painted(&window).into_iter().filter(is_cut).collect();
+    assert_eq!(cut, Vec::<String>::new());
+}
+
+#[test]
+fn steps_of_a_stream_copy_are_lines_of_their_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("profile.pop");
+    Foreign { stream_copies: true, steps: 900, ..Foreign::default() }.write(&file);
+    let mut window = trace(OpenReport::read(directory.path()).unwrap());
+    show_view(&mut window, "program-tree");
+    for kind in ["StreamCopyBegin", "StreamCopyMid", "StreamCopyEnd"] {
+        assert!(says(&window, &format!("{kind} (copyFromHost)")), "{kind}");
+    }
+}
