@@ -203,7 +203,7 @@ impl<'f> Resolver<'f> {
                 problem: format!("its shape is {:?}", tensor.dims),
             })?;
             let name = scope.value_name(&tensor.name);
-            let id = self.value(&name, tensor.element, dims, ValueSource::Initializer, place)?;
+            let id = self.value(&name, tensor.element, dims, ValueSource::Initializer, describe)?;
             let value = &mut self.values[id.index()];
             value.content.clone_from(&tensor.content);
             value.is_external = tensor.is_external;

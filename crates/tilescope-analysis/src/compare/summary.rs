@@ -4,7 +4,7 @@ use super::comparison_table::{ComparedThing, ComparisonRow, ComparisonTable};
 use super::{ComparedReports, ViewComparison, WorkDivisors};
 use crate::data_table::TableCell;
 use crate::summary::{ReportSummary, summary};
-use tilescope_report::units::{Bytes, grouped, grouped_real};
+use tilescope_report::units::{grouped, grouped_real};
 use tilescope_report::{Report, ReportError};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "summary", tables };

@@ -119,7 +119,7 @@ impl SearchCatalogue {
             steps.entry(*program).or_default().entry(*kind).or_default().add(totals);
         }
         for (id, program) in report.executed_program_nodes()?.iter() {
-            let item = |thing, kind: ProgramKind, count, totals: Option<&ProgramRunTotals>| {
+            let item_of = |thing, kind: ProgramKind, count, totals: Option<&ProgramRunTotals>| {
                 CatalogueItem {
                     thing,
                     name: program.name.clone(),

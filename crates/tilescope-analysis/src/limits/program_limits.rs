@@ -228,7 +228,7 @@ impl ProgramFigures<'_> {
             (StepActivity::Host | StepActivity::Sync, Some((_, program)))
                 if waits_for_host(program) =>
             {
-                limits.cycles = all(CycleClass::HostWait);
+                limits.cycles = ClassCycles::of(CycleClass::HostWait, cycles);
             }
             (StepActivity::Host, _) => {
                 limits.cycles = ClassCycles::of(CycleClass::Host, cycles);

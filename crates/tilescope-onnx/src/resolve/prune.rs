@@ -24,7 +24,7 @@ pub(super) fn used(graph: OnnxGraph) -> OnnxGraph {
         numbers[old] = u32::try_from(values.len()).ok().map(ValueId);
         values.push(value);
     }
-    let renumber =
+    let renumber_all =
         |ids: Vec<ValueId>| ids.into_iter().filter_map(|id| numbers[id.index()]).collect();
     let renumber = |ids: Vec<Option<ValueId>>| {
         let mut ids: Vec<Option<ValueId>> =
@@ -44,8 +44,8 @@ pub(super) fn used(graph: OnnxGraph) -> OnnxGraph {
     OnnxGraph {
         values,
         nodes: kept.map(|(node, _)| renumber_node(node)).collect(),
-        inputs: renumber(graph.inputs),
-        outputs: renumber(graph.outputs),
+        inputs: renumber_all(graph.inputs),
+        outputs: renumber_all(graph.outputs),
         opset: graph.opset,
         folded: graph.folded,
         composed: graph.composed,

@@ -300,7 +300,7 @@ impl Report {
                     rows: cells.small(5)? as usize,
                 })
             };
-            let chunks = self.db.list(SelectQuery::all(chunk_table(class), columns), chunk)?;
+            let chunks = self.db.list(SelectQuery::all(chunk_table(class), columns), read_chunk)?;
             let mut chunks: Vec<PackedMarks> = chunks.into_iter().flatten().collect();
             chunks.sort_by_key(|chunk| (chunk.cycles.start, chunk.id));
             Ok(chunks)
@@ -380,7 +380,7 @@ fn mark(cells: &RowCells) -> Option<TraceMark> {
         ipu: cells.small_up_to(2, MAX_IPUS - 1).map(IpuId),
         pass: cells.named(3, TrainingPass::from_name),
         index: cells.count(4, MAX_COUNT).unwrap_or(0),
-        steps: first..step(6).unwrap_or(first).max(first),
+        steps: first..read_step(6).unwrap_or(first).max(first),
         cycles,
     })
 }

@@ -597,7 +597,7 @@ impl<'a> TraceLane<'a> {
         positions: Range<u64>,
     ) -> Result<&'p [T], ReportError> {
         let find_place = |position| place_in_piece(position, piece.first);
-        let part = piece.items.get(find_place(positions.start)..place(positions.end));
+        let part = piece.items.get(find_place(positions.start)..find_place(positions.end));
         part.ok_or_else(|| self.store.contradiction(self.info))
     }
 

@@ -145,7 +145,7 @@ impl TraceStore {
         let classes: Vec<Range<usize>> = (0..)
             .map(|class| {
                 let find_start = |class| lanes.partition_point(|lane| lane.class.0 < class);
-                find_start(class)..of(class + 1)
+                find_start(class)..find_start(class + 1)
             })
             .take_while(|of| !of.is_empty())
             .collect();

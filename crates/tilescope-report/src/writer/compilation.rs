@@ -370,9 +370,9 @@ fn routes(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
                 id as i64,
                 program,
                 route.from.first,
-                checked_i64(u64::from(route.from.end), tiles, of)?,
+                checked_i64(u64::from(route.from.end), tiles, describe)?,
                 route.to.first,
-                checked_i64(u64::from(route.to.end), tiles, of)?,
+                checked_i64(u64::from(route.to.end), tiles, describe)?,
                 checked_i64(route.bytes.0, MAX_COUNT, || format!("bytes of route {id}"))?,
             ],
         )?;
@@ -416,15 +416,15 @@ fn exchanges(
         })?;
         let check_traffic = |traffic: &TileTraffic| {
             Ok([
-                checked_i64(traffic.bytes_in, MAX_TILE_BYTES, of)?,
-                checked_i64(traffic.bytes_out, MAX_TILE_BYTES, of)?,
-                checked_i64(traffic.bytes_delivered, MAX_TILE_BYTES, of)?,
-                checked_i64(traffic.messages_in, MAX_TILE_BYTES.0, of)?,
-                checked_i64(traffic.messages_out, MAX_TILE_BYTES.0, of)?,
-                checked_i64(traffic.code_bytes, MAX_TILE_BYTES, of)?,
+                checked_i64(traffic.bytes_in, MAX_TILE_BYTES, describe)?,
+                checked_i64(traffic.bytes_out, MAX_TILE_BYTES, describe)?,
+                checked_i64(traffic.bytes_delivered, MAX_TILE_BYTES, describe)?,
+                checked_i64(traffic.messages_in, MAX_TILE_BYTES.0, describe)?,
+                checked_i64(traffic.messages_out, MAX_TILE_BYTES.0, describe)?,
+                checked_i64(traffic.code_bytes, MAX_TILE_BYTES, describe)?,
             ])
         };
-        let place = patterns.place(&exchange.tiles, traffic, of)?;
+        let place = patterns.place(&exchange.tiles, check_traffic, describe)?;
         rows.insert("exchanges", params![id as i64, program, place.base_tile, place.pattern])?;
         if !exchange.cycles.is_empty() {
             let place = patterns.place(
@@ -434,7 +434,7 @@ fn exchanges(
                         format!("cycles of exchange {id}")
                     })?])
                 },
-                of,
+                describe,
             )?;
             rows.insert("exchange_cycles", params![id as i64, place.base_tile, place.pattern])?;
         }
@@ -449,11 +449,11 @@ fn control_code(
 ) -> WriteResult {
     for code in &compilation.control_code {
         let describe = || format!("control code of program {}", code.program.0);
-        let program = resolve(code.program.0, compilation.programs.len(), of)?;
+        let program = resolve(code.program.0, compilation.programs.len(), describe)?;
         let place = patterns.place(
             &code.tiles,
-            |&bytes| Ok([checked_i64(bytes, MAX_TILE_BYTES, of)?]),
-            of,
+            |&bytes| Ok([checked_i64(bytes, MAX_TILE_BYTES, describe)?]),
+            describe,
         )?;
         rows.insert("control_code", params![program, place.base_tile, place.pattern])?;
     }
@@ -585,7 +585,7 @@ fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for ((category, region, overlapped), bytes) in owners(&compilation.tile_categories)? {
         for (strided, bytes) in strided_runs_of(&bytes) {
             let describe = || format!("memory by category of tile {}", strided.first);
-            check_tiles_exist(&strided, tile_count, what)?;
+            check_tiles_exist(&strided, tile_count, describe)?;
             rows.insert(
                 "category_bytes",
                 params![
@@ -596,7 +596,7 @@ fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
                     strided.first_run_end(),
                     strided.stride,
                     strided.repeats,
-                    checked_i64(bytes, MAX_TILE_BYTES, what)?,
+                    checked_i64(bytes, MAX_TILE_BYTES, describe)?,
                 ],
             )?;
         }

@@ -36,7 +36,7 @@ pub(crate) use fragments::{StageFragment, pass_name};
 pub(crate) use host_copies::HostStreamCopy;
 pub(crate) use host_exchange::{HostExchange, host_exchanges};
 pub(crate) use program_tables::{LeafProgramCost, whole_ipu_cost};
-pub(crate) use transfers::{InterIpuFlow, StageCopyGroup};
+pub(crate) use transfers::StageCopyGroup;
 
 use crate::error_bands;
 use crate::graph::{GraphError, GraphNode, GraphProblem, ModelGraph, TrainingConfig};

@@ -6,7 +6,6 @@ use crate::block::Block;
 use crate::names::prose;
 use crate::svg::figure::{block, colour};
 use crate::table::{BarPart, HtmlTable};
-use tilescope_analysis::figures::FigureBarPart;
 use tilescope_analysis::limits::{RunLimits, UnknownUtilisation, roofline};
 use tilescope_analysis::tables::limits::{operations, waterfall};
 use tilescope_analysis::topics::{roofline_figure, waterfall_figure};
@@ -66,7 +65,7 @@ fn waterfall_table(run: &RunLimits) -> HtmlTable {
         "limits/waterfall",
         "From the peak down",
         &data,
-        bar,
+        make_bar,
         "0 to 100 % of the peak",
     )
 }

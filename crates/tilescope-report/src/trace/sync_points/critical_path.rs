@@ -229,7 +229,7 @@ impl CriticalPath {
             for block in self.blocks_in(window) {
                 let details = self.details(block)?;
                 let find_bound = |shares| details.stretches.len() * shares / threads;
-                let share = details.stretches.get(find_bound(thread)..bound(thread + 1));
+                let share = details.stretches.get(find_bound(thread)..find_bound(thread + 1));
                 within(share.unwrap_or_default(), window)
                     .try_for_each(|stretch| self.count(&mut counter, stretch, window))?;
             }
