@@ -63,17 +63,17 @@ pub fn balance(spec: &Spec) -> Result<BalancedSplit, CompileError> {
     }
     let (search, program) = fastest_program(&source)?;
     let costs = block_costs(&program, &source.graph);
-    let peers = program.placement.peers().iter();
-    let of_stage = |peers: &Range<usize>| {
-        let blocks = 0..source.graph.blocks.len();
-        let own = blocks.filter(|block| program.placement.runs(peers.start, BlockId(*block)));
-        let own: Vec<usize> = own.collect();
-        BalancedStage {
-            blocks: own.iter().map(|block| source.graph.blocks[*block].clone()).collect(),
-            cycles: own.iter().map(|block| costs[*block]).sum(),
+    let mut stages: Vec<BalancedStage> = Vec::new();
+    for peers in program.placement.peers() {
+        let mut stage = BalancedStage { blocks: Vec::new(), cycles: Cycles::ZERO };
+        for (block, name) in source.graph.blocks.iter().enumerate() {
+            if program.placement.runs(peers.start, BlockId(block)) {
+                stage.blocks.push(name.clone());
+                stage.cycles += costs[block];
+            }
         }
-    };
-    let stages: Vec<BalancedStage> = peers.map(of_stage).collect();
+        stages.push(stage);
+    }
     let written = source.stages.iter().map(|stage| &stage.blocks);
     let is_written = written.eq(stages.iter().map(|stage| &stage.blocks));
     Ok(BalancedSplit { stages, is_written, tried: search.tried.len() })
@@ -112,12 +112,12 @@ fn fastest_program<'a>(
     let firsts: Vec<Vec<StageSpec>> =
         search.tried[..search.firsts].iter().map(|split| split.stages.clone()).collect();
     search.tried.sort_by_key(|split| split.cycles);
-    let whole = |stages: &[StageSpec]| -> Result<CompiledProgram, CompileError> {
+    let compile_whole = |stages: &[StageSpec]| -> Result<CompiledProgram, CompileError> {
         Ok(lowered.program(source.placement(stages)?, ProgramExtent::Whole)?)
     };
     let mut fastest = None;
     for split in &search.tried {
-        let program = whole(&split.stages)?;
+        let program = compile_whole(&split.stages)?;
         if program.tiles_out_of_memory() > 0 {
             fastest.get_or_insert(program);
             continue;
@@ -125,9 +125,10 @@ fn fastest_program<'a>(
         let mut taken = program;
         // The split that is faster in a shortened run need not be faster in the whole run.
         for stages in firsts.iter().filter(|stages| short.is_some() && **stages != split.stages) {
-            let other = whole(stages)?;
-            let length = |of: &CompiledProgram| length_of_run(of, &source.spec);
-            if other.tiles_out_of_memory() == 0 && length(&other) < length(&taken) {
+            let other = compile_whole(stages)?;
+            if other.tiles_out_of_memory() == 0
+                && length_of_run(&other, &source.spec) < length_of_run(&taken, &source.spec)
+            {
                 taken = other;
             }
         }
@@ -159,7 +160,8 @@ impl SplitSearch {
     /// Tries splits of a model until no faster one is found.
     fn over(lowered: &LoweredProgram) -> Result<Self, CompileError> {
         let source = lowered.source;
-        let (blocks, stages) = (source.graph.blocks.len(), stages_of(source));
+        let blocks = source.graph.blocks.len();
+        let stages = stages_of(source);
         let mut search = Self { tried: Vec::new(), firsts: 0 };
         search.try_parts(lowered, split_evenly(blocks, stages))?;
         search.try_parts(lowered, split_balanced(&lowered.block_costs(), stages))?;
@@ -169,14 +171,11 @@ impl SplitSearch {
         search.firsts = search.tried.len();
         loop {
             let best = search.best();
-            let (before, costs) = (best.cycles, best.block_costs.clone());
+            let before = best.cycles;
+            let costs = best.block_costs.clone();
             let balanced = split_balanced(&costs, stages);
-            let longest = |parts: &Vec<Range<usize>>| -> Cycles {
-                let of_part = |part: &Range<usize>| costs[part.clone()].iter().sum::<Cycles>();
-                parts.iter().map(of_part).max().unwrap_or_default()
-            };
             let mut around = [neighbours(&balanced), neighbours(&best.parts)].concat();
-            around.sort_by_key(longest);
+            around.sort_by_key(|parts| longest_part(parts, &costs));
             around.retain(|parts| search.tried.iter().all(|tried| tried.parts != *parts));
             around.truncate(NEIGHBOURS);
             for parts in std::iter::once(balanced).chain(around) {
@@ -224,18 +223,28 @@ impl SplitSearch {
     }
 }
 
+/// The cycles of the longest part of a split, from the costs of its blocks.
+fn longest_part(parts: &[Range<usize>], costs: &[Cycles]) -> Cycles {
+    parts.iter().map(|part| costs[part.clone()].iter().sum()).max().unwrap_or_default()
+}
+
 /// Returns the splits that have one cut moved by one block, forward or back.
 fn neighbours(parts: &[Range<usize>]) -> Vec<Vec<Range<usize>>> {
     let mut found = Vec::new();
     for cut in 1..parts.len() {
-        let (before, behind) = (&parts[cut - 1], &parts[cut]);
-        let places = [
-            (before.len() > 1).then(|| before.end - 1),
-            (behind.len() > 1).then(|| before.end + 1),
-        ];
-        for place in places.into_iter().flatten() {
+        let before = &parts[cut - 1];
+        let behind = &parts[cut];
+        let mut places = Vec::new();
+        if before.len() > 1 {
+            places.push(before.end - 1);
+        }
+        if behind.len() > 1 {
+            places.push(before.end + 1);
+        }
+        for place in places {
             let mut moved = parts.to_vec();
-            (moved[cut - 1].end, moved[cut].start) = (place, place);
+            moved[cut - 1].end = place;
+            moved[cut].start = place;
             found.push(moved);
         }
     }
@@ -286,7 +295,8 @@ mod tests {
         let lowered = source.lower().expect("can be lowered");
         let program = lowered.program(placement, ProgramExtent::Run).expect("can be lowered");
         // Stashes add to the cost of the operations.
-        let (costs, operations) = (block_costs(&program, &source.graph), lowered.block_costs());
+        let costs = block_costs(&program, &source.graph);
+        let operations = lowered.block_costs();
         assert_eq!(costs.len(), 4);
         assert!(costs[..3].iter().zip(&operations).all(|(all, own)| all > own), "{costs:?}");
         assert_eq!(costs[3], operations[3], "the last stage goes back at once");

@@ -86,7 +86,8 @@ fn changes(spec: &Spec, ipus: u32) -> Vec<String> {
         return changes;
     }
     // Without accumulation the pipeline continues over all iterations, and a call fills it.
-    let (accumulation, iterations) = (options.gradient_accumulation, options.device_iterations);
+    let accumulation = options.gradient_accumulation;
+    let iterations = options.device_iterations;
     let fewest = u64::from(if spec.model.training { 2 * ipus - 1 } else { ipus });
     if accumulation >= fewest || (accumulation == 1 && iterations >= fewest) {
         return changes;

@@ -85,7 +85,9 @@ mod tests {
     /// needs no more than that of any other.
     #[test]
     fn the_found_proportion_is_the_fastest_that_fits_or_the_smallest() {
-        let (mut all_fit, mut some_fit, mut none_fits) = (0, 0, 0);
+        let mut all_fit = 0;
+        let mut some_fit = 0;
+        let mut none_fits = 0;
         for sizes in [
             "model.width=515 model.layers=1 model.batch_size=33",
             "model.width=517 model.layers=2 model.batch_size=129",

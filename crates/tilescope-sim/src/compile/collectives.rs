@@ -51,12 +51,13 @@ impl ProgramBuilder<'_> {
             ShardCrossing::Nothing => return Vec::new(),
         };
         let whole = node.outputs[0];
-        let (name, values) = (self.plan.name(whole), self.plan.values(whole));
-        let half = |kind: &CollectiveKind| {
+        let name = self.plan.name(whole);
+        let values = self.plan.values(whole);
+        let mut items = Vec::new();
+        for kind in halves {
             let over = CollectiveOver { ranks, group: None };
-            self.collective_over(over, *kind, name, values, operation, ipu)
-        };
-        let items: Vec<FragmentItem> = halves.iter().flat_map(half).collect();
+            items.extend(self.collective_over(over, *kind, name, values, operation, ipu));
+        }
         if set.is_some() { join_set(items) } else { items }
     }
 
@@ -116,7 +117,8 @@ impl ProgramBuilder<'_> {
             // One fragment to send, and one that arrives.
             let shape = TensorInfo::new([round.part(elements).total().0], dtype).to_string();
             for end in ["Src", "Dst"] {
-                let (buffer, lifetime) = (format!("{name}/{end}"), first..self.tables.next_step());
+                let buffer = format!("{name}/{end}");
+                let lifetime = first..self.tables.next_step();
                 let buffer = (buffer, shape.clone());
                 self.variables.add(buffer, Some(operation), Some(lifetime), ipu, &bytes);
             }
@@ -242,11 +244,13 @@ impl ProgramBuilder<'_> {
     ) -> Vec<FragmentItem> {
         let TensorBuffer { tensor, ipu, .. } = whole;
         let share = TensorBuffer { part: TensorBufferKind::Original, ..whole };
-        let (name, values) = (self.plan.name(tensor), self.plan.values(tensor));
+        let name = self.plan.name(tensor);
+        let values = self.plan.values(tensor);
         let operation = self.collective_operation(format!("{name}/allGather"), pass, &[share], ipu);
         self.tables.bind_arguments(ipu);
         let first = self.tables.next_step();
-        let (kind, over) = (CollectiveKind::AllGather, CollectiveGroup::Domain);
+        let kind = CollectiveKind::AllGather;
+        let over = CollectiveGroup::Domain;
         let items = self.collective(kind, over, name, values, operation, ipu);
         self.flows.note(&items, &[BufferKey::Tensor(share)], &[BufferKey::Tensor(whole)]);
         for buffer in [share, whole] {
@@ -265,18 +269,20 @@ impl ProgramBuilder<'_> {
         operation: OperationId,
         ipu: IpuId,
     ) -> Option<(Vec<FragmentItem>, OperationWork)> {
-        let is_split = |of: &TensorId| {
-            self.plan.sharding.splits(*of) && self.plan.role(*of) == TensorRole::Accumulator
-        };
-        if !node.inputs.first().is_some_and(is_split) {
+        let accumulator = *node.inputs.first()?;
+        if self.plan.role(accumulator) != TensorRole::Accumulator
+            || !self.plan.sharding.splits(accumulator)
+        {
             return None;
         }
         let gradient = *node.inputs.get(1)?;
         let work = self.plan.on_share(node)?.work;
         self.operations.set_flops(operation, self.plan.flops_of_share(node));
-        let (name, values) = (self.plan.name(gradient), self.plan.values(gradient));
+        let name = self.plan.name(gradient);
+        let values = self.plan.values(gradient);
         let first = self.tables.next_step();
-        let (kind, over) = (CollectiveKind::ReduceScatter, CollectiveGroup::Domain);
+        let kind = CollectiveKind::ReduceScatter;
+        let over = CollectiveGroup::Domain;
         let items = self.collective(kind, over, name, values, operation, ipu);
         // The step after the collective reads the share.
         self.push_share_variable(gradient, ipu, operation, first..self.tables.next_step() + 1);

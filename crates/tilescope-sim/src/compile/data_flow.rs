@@ -131,8 +131,8 @@ impl<'a> DataFlowRecorder<'a> {
         let mut written: Vec<BufferKey> = node.outputs.iter().map(key).collect();
         if node.outputs.is_empty() {
             // A node without results changes persistent tensors.
-            let kept = |tensor: &&TensorId| plan.role(**tensor).is_persistent();
-            written.extend(node.inputs.iter().filter(kept).map(key));
+            let persistent = node.inputs.iter().filter(|of| plan.role(**of).is_persistent());
+            written.extend(persistent.map(key));
         }
         self.note(items, &read, &written);
     }

@@ -154,9 +154,9 @@ fn node_ids(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> Vec<(GraphN
 }
 
 fn off_chip_accumulators(plan: &ProgramPlan, node: &GraphNode) -> Vec<TensorId> {
-    let is_accumulator = |tensor: &TensorId| plan.role(*tensor) == TensorRole::Accumulator;
-    let inputs = node.inputs.iter().copied();
-    inputs.filter(|tensor| is_accumulator(tensor) && plan.is_off_chip(*tensor)).collect()
+    let mut inputs = node.inputs.clone();
+    inputs.retain(|id| plan.role(*id) == TensorRole::Accumulator && plan.is_off_chip(*id));
+    inputs
 }
 
 /// The gathered weights that a node reads.

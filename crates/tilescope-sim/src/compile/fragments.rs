@@ -107,20 +107,26 @@ impl ProgramBuilder<'_> {
     /// Adds the work of one stage in one pass after `loads`.
     fn fragment(&mut self, fragment: &FragmentPlan, loads: Vec<FragmentItem>) -> StageFragment {
         let FragmentPlan { stage, pass, nodes, .. } = fragment;
-        let (stage, pass, ipu) = (*stage, *pass, self.plan.ipu(*stage));
+        let stage = *stage;
+        let pass = *pass;
+        let ipu = self.plan.ipu(stage);
         let mut items = loads;
-        let (mut remote_loads, mut io_loads) = (Vec::new(), Vec::new());
+        let mut remote_loads = Vec::new();
+        let mut io_loads = Vec::new();
         // The previous phase works at the same time.
         if self.plan.schedule.phased {
             remote_loads = std::mem::take(&mut items);
         }
         if self.plan.spec.options.execution_phase_settings.stages == 1 {
-            let is_stream = |item: &FragmentItem| matches!(item, FragmentItem::IoStream { .. });
-            (io_loads, remote_loads) = remote_loads.into_iter().partition(is_stream);
+            (io_loads, remote_loads) = remote_loads
+                .into_iter()
+                .partition(|item| matches!(item, FragmentItem::IoStream { .. }));
         }
-        let by_io_tiles = |tensor: &TensorId| self.plan.uses_io_tiles(*tensor);
-        let (on_io, direct): (Vec<TensorId>, Vec<TensorId>) =
-            fragment.state_loads.iter().copied().partition(by_io_tiles);
+        let (on_io, direct): (Vec<TensorId>, Vec<TensorId>) = fragment
+            .state_loads
+            .iter()
+            .copied()
+            .partition(|tensor| self.plan.uses_io_tiles(*tensor));
         items.extend(self.remote_tensor_copies(&direct, ipu, true));
         let fetched = self.fetch_by_io_tiles(&on_io, ipu);
         items.extend(fetched.iter().map(|fetch| fetch.stream.clone()));
@@ -170,9 +176,10 @@ impl ProgramBuilder<'_> {
         let plan = self.plan;
         let node = &plan.graph.nodes[planned.id.0];
         let lowered = &plan.lowered_nodes[planned.id.0];
-        let (pass, name) = match planned.again {
-            true => (TrainingPass::Backward, format!("{}/recompute", node.name)),
-            false => (node.pass, node.name.clone()),
+        let (pass, name) = if planned.again {
+            (TrainingPass::Backward, format!("{}/recompute", node.name))
+        } else {
+            (node.pass, node.name.clone())
         };
         let operation =
             self.operations.add_node(node, &name, (stage, pass), ipu, lowered.plan.clone());
@@ -188,7 +195,8 @@ impl ProgramBuilder<'_> {
         if first == end {
             return items;
         }
-        let (lives, steps) = (&lowered.liveness, &emitted.steps);
+        let lives = &lowered.liveness;
+        let steps = &emitted.steps;
         let step = |phase: usize| steps.get(phase).copied();
         let span = |live: Range<usize>| {
             let last = live.end.checked_sub(1).filter(|_| live.end < steps.len()).and_then(step);

@@ -134,15 +134,20 @@ impl ProgramBuilder<'_> {
 
     /// The same bytes laid out on the I/O tiles, if the route uses them.
     fn on_io_tiles(&self, route: HostRoute, bytes: &TileRuns<Bytes>) -> Option<TileRuns<Bytes>> {
-        route.io_tiles.then(|| self.plan.io_mapping(bytes.total()))
+        if !route.io_tiles {
+            return None;
+        }
+        Some(self.plan.io_mapping(bytes.total()))
     }
 
     /// Converts, scales and moves an input to its place in the model, after the exchange that began
     /// at liveness step `first`.
     fn arrange_input(&mut self, copy: &mut HostStreamCopy, tensor: TensorId, first: u32) {
-        let (stage, ipu) = (copy.stage, copy.ipu);
+        let stage = copy.stage;
+        let ipu = copy.ipu;
         let plan = self.plan;
-        let (wire, own) = (plan.input_element_type(tensor), plan.dtype(tensor));
+        let wire = plan.input_element_type(tensor);
+        let own = plan.dtype(tensor);
         let elements = plan.elements(tensor);
         let landed = self.landed(tensor);
         copy.tensor = Some(plan.streamed(tensor, wire));
@@ -224,8 +229,10 @@ impl ProgramBuilder<'_> {
     fn prepare_output(&mut self, tensor: TensorId, stage: usize) -> PreparedOutput {
         let ipu = self.plan.ipu(stage);
         let plan = self.plan;
-        let (wire, own) = (plan.output_element_type(tensor), plan.dtype(tensor));
-        let (name, elements) = (plan.name(tensor), plan.elements(tensor));
+        let wire = plan.output_element_type(tensor);
+        let own = plan.dtype(tensor);
+        let name = plan.name(tensor);
+        let elements = plan.elements(tensor);
         let bytes = elements.map(|count| *count * wire.bytes());
         let first = self.tables.next_step();
         let buffer = self.plan.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
@@ -250,10 +257,13 @@ impl ProgramBuilder<'_> {
     /// them.
     fn note_host_output(&mut self, copy: &HostStreamCopy, output: &PreparedOutput) {
         let PreparedOutput { tensor, buffer, on_tiles, sum, .. } = output;
-        let (tensor, stage, mid) = (*tensor, copy.stage, copy.transfer);
-        let sent = match sum.is_empty() {
-            true => BufferKey::Tensor(*buffer),
-            false => BufferKey::OutputSum { tensor, ipu: copy.ipu },
+        let tensor = *tensor;
+        let stage = copy.stage;
+        let mid = copy.transfer;
+        let sent = if sum.is_empty() {
+            BufferKey::Tensor(*buffer)
+        } else {
+            BufferKey::OutputSum { tensor, ipu: copy.ipu }
         };
         let host = BufferKey::HostOutput { tensor, stage };
         if copy.route.io_tiles {
@@ -342,14 +352,15 @@ fn stream_copies(
         })
         .collect();
     let end = step(tables, ProgramKind::StreamCopyEnd, last);
-    let copy = |((_, bytes), mid): (&(String, TileRuns<Bytes>), ProgramId)| {
+    let mut made = Vec::new();
+    for ((_, bytes), transfer) in copies.iter().zip(mids) {
         let total = bytes.total();
-        HostStreamCopy {
+        made.push(HostStreamCopy {
             stage,
             ipu,
             sync,
             begin,
-            transfer: mid,
+            transfer,
             end,
             bytes_in: if to_ipu { total } else { Bytes::ZERO },
             bytes_out: if to_ipu { Bytes::ZERO } else { total },
@@ -358,7 +369,7 @@ fn stream_copies(
             tensor: None,
             tile_items: Vec::new(),
             sum_items: Vec::new(),
-        }
-    };
-    copies.iter().zip(mids).map(copy).collect()
+        });
+    }
+    made
 }

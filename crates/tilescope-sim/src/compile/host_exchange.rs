@@ -55,10 +55,9 @@ pub(crate) fn host_exchanges<'a>(
 ) -> Vec<Vec<HostExchange<'a>>> {
     let mut groups: Vec<Vec<HostExchange>> = Vec::new();
     for copy in copies {
-        let together = |group: &&mut Vec<HostExchange>| {
-            merge || group.iter().any(|exchange| exchange.sync() == copy.sync)
-        };
-        match groups.last_mut().filter(together) {
+        let last = groups.last_mut();
+        let joined = last.filter(|last| merge || last.iter().any(|of| of.sync() == copy.sync));
+        match joined {
             Some(group) => match group.iter_mut().find(|of| of.ipu() == copy.ipu) {
                 Some(exchange) => exchange.others.push(copy),
                 None => group.push(HostExchange::of(copy)),

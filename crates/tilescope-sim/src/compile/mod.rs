@@ -36,10 +36,10 @@ pub(crate) use fragments::{StageFragment, pass_name};
 pub(crate) use host_copies::HostStreamCopy;
 pub(crate) use host_exchange::{HostExchange, host_exchanges};
 pub(crate) use program_tables::{LeafProgramCost, whole_ipu_cost};
-pub(crate) use transfers::{InterIpuFlow, StageCopyGroup};
+pub(crate) use transfers::StageCopyGroup;
 
 use crate::error_bands;
-use crate::graph::{GraphError, GraphNode, GraphProblem, ModelGraph, TrainingConfig};
+use crate::graph::{GraphError, GraphProblem, ModelGraph, TrainingConfig};
 use crate::graph_lowering::GraphLowering;
 use crate::model::{ModelSpec, OperationKind};
 use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
@@ -222,7 +222,8 @@ pub(crate) enum ProgramExtent {
 impl LoweredProgram<'_> {
     /// Cycles of the forward and backward operations of each block, for one micro-batch.
     pub(crate) fn block_costs(&self) -> Vec<Cycles> {
-        let (graph, chip) = (&self.source.graph, &self.source.spec.target.chip);
+        let graph = &self.source.graph;
+        let chip = &self.source.spec.target.chip;
         let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
         for (node, lowered) in graph.nodes.iter().zip(&self.nodes) {
             if node.pass != TrainingPass::Update {
@@ -267,7 +268,8 @@ impl LoweredProgram<'_> {
         let (replica_rings, of_links) = rings.into_rings();
         let data_flows = flows.into_flows();
         let ProgramPlan { schedule, placement, system, .. } = plan;
-        let (target, chip) = (target(spec), &spec.target.chip);
+        let target = target(spec);
+        let chip = &spec.target.chip;
         let counts = GraphCounts {
             compute_sets: tables.compute_sets.len() as u64,
             vertices: count(&tables, |_| 1),
@@ -390,8 +392,8 @@ fn precisions_without_operations(spec: &Spec, graph: &ModelGraph) -> Vec<String>
     let own = spec.model.precision;
     let mut notes = Vec::new();
     for kind in OperationKind::ALL {
-        let has = |node: &GraphNode| OperationKind::of(node.operator.as_ref()) == Some(kind);
-        if spec.model.precision_of.of(kind, own) != own && !graph.nodes.iter().any(has) {
+        let mut kinds = graph.nodes.iter().map(|node| OperationKind::of(node.operator.as_ref()));
+        if spec.model.precision_of.of(kind, own) != own && !kinds.any(|of| of == Some(kind)) {
             notes.push(format!(
                 "Warning: {} changes nothing: the model has no such operation",
                 kind.key()
@@ -406,7 +408,8 @@ fn precisions_without_operations(spec: &Spec, graph: &ModelGraph) -> Vec<String>
 /// # Errors
 /// Returns an error if the spec requires the IPUs to share rows and the model has too few.
 fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
-    let (options, ipus) = (&spec.options, spec.target.ipus);
+    let options = &spec.options;
+    let ipus = spec.target.ipus;
     let has_rows = graph.has_rows_for(ipus);
     match options.domain_sharding {
         DomainSharding::None => Ok(false),
@@ -558,7 +561,10 @@ fn action_costs(system: &SystemCosts) -> Vec<ActionCost> {
 
 /// Batching of a model that works on batches. `None` for a model without inputs.
 fn batching(spec: &Spec) -> Option<BatchingConfig> {
-    spec.model.definition.batched.then_some(BatchingConfig {
+    if !spec.model.definition.batched {
+        return None;
+    }
+    Some(BatchingConfig {
         micro_batch: spec.model.batch_size,
         gradient_accumulation: spec.options.gradient_accumulation,
         replicas: u64::from(spec.options.replication_factor),

@@ -83,14 +83,10 @@ impl<'a> OperationTable<'a> {
     ) -> OperationId {
         let program = self.plan;
         let buffers = |tensors: &[TensorId]| -> Vec<TensorBuffer> {
-            let buffer = |tensor: &TensorId| program.tensors.buffer(*tensor, stage, ipu, pass);
-            tensors.iter().map(buffer).collect()
+            tensors.iter().map(|tensor| program.tensors.buffer(*tensor, stage, ipu, pass)).collect()
         };
-        let shapes = |tensors: &[TensorId]| -> Vec<String> {
-            let types = program.graph.types(tensors).into_iter();
-            types.map(|ty| ShapeDisplay(&ty.shape).to_string()).collect()
-        };
-        let (operands, results) = (shapes(&node.inputs), shapes(&node.outputs));
+        let operands = shapes(&program.graph.types(&node.inputs));
+        let results = shapes(&program.graph.types(&node.outputs));
         let arrow = if results.is_empty() { "" } else { " -> " };
         let kind = node.operator.kind();
         let operation = self.add(ModelOperation {
@@ -126,20 +122,26 @@ impl<'a> OperationTable<'a> {
     fn inputs(&self, read: &[TensorBuffer]) -> Vec<OperationId> {
         let mut inputs: Vec<OperationId> = Vec::new();
         for tensor_buffer in read {
-            let elsewhere = || {
-                let own =
-                    |ipu| TensorBuffer { ipu, part: TensorBufferKind::Original, ..*tensor_buffer };
-                let mut copies = self.writers.range(own(IpuId(0))..=own(IpuId(u32::MAX)));
-                copies
-                    .find(|(of, _)| of.part == TensorBufferKind::Original)
-                    .map(|(_, operation)| operation)
-            };
-            if let Some(operation) = self.writers.get(tensor_buffer).or_else(elsewhere)
-                && !inputs.contains(operation)
+            let writer = self.writers.get(tensor_buffer).copied();
+            if let Some(writer) = writer.or_else(|| self.writer_on_any_ipu(tensor_buffer.tensor))
+                && !inputs.contains(&writer)
             {
-                inputs.push(*operation);
+                inputs.push(writer);
             }
         }
         inputs
     }
+
+    /// The operation that last wrote the original memory of a tensor, on the first IPU that has one.
+    fn writer_on_any_ipu(&self, tensor: TensorId) -> Option<OperationId> {
+        let first = TensorBuffer::original(tensor, IpuId(0));
+        let last = TensorBuffer::original(tensor, IpuId(u32::MAX));
+        let mut writers = self.writers.range(first..=last);
+        let found = writers.find(|(buffer, _)| buffer.part == TensorBufferKind::Original);
+        found.map(|(_, operation)| *operation)
+    }
+}
+
+fn shapes(types: &[TensorInfo]) -> Vec<String> {
+    types.iter().map(|ty| ShapeDisplay(&ty.shape).to_string()).collect()
 }

@@ -205,22 +205,28 @@ impl OutlineFunctions {
             | FragmentItem::WaitForIo(_) => None,
         });
         let first = works.next()??;
-        works.all(|work| work == Some(first)).then_some(first)
+        if works.all(|work| work == Some(first)) { Some(first) } else { None }
     }
 }
 
 /// Returns the leading parts that all paths have in common, or the first path.
-fn common_path<'a>(mut paths: impl Iterator<Item = &'a str>) -> String {
-    let parts = |path: &'a str| -> Vec<&'a str> {
-        exchange_number_and_path(path).map_or(path, |(_, name)| name).split('/').collect()
-    };
-    let mut paths = paths.by_ref().filter(|path| path.contains('/')).map(parts);
+fn common_path<'a>(paths: impl Iterator<Item = &'a str>) -> String {
+    let mut paths = paths.filter(|path| path.contains('/')).map(path_parts);
     let Some(first) = paths.next() else { return String::new() };
     let most = first.len() - 1;
     let shared = paths.fold(most, |shared, path| {
         first[..shared].iter().zip(&path).take_while(|(a, b)| a == b).count()
     });
     first[..if shared == 0 { most } else { shared }].join("/")
+}
+
+/// The parts of a path, without the number of an exchange.
+fn path_parts(path: &str) -> Vec<&str> {
+    let name = match exchange_number_and_path(path) {
+        Some((_, name)) => name,
+        None => path,
+    };
+    name.split('/').collect()
 }
 
 /// Returns the program nodes of items: leaves unchanged, loops as `Repeat`.

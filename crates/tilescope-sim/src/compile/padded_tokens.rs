@@ -49,7 +49,7 @@ pub(super) fn worth_padding_tokens(
         return None;
     }
     let given = block_costs(spec, graph, plans);
-    let with = |multiple: u64| {
+    let tried = [vector, 2 * vector].into_iter().filter_map(|multiple| {
         let padded = tokens.next_multiple_of(multiple);
         let mut spec = spec.clone();
         spec.model.sizes.insert(TOKENS, padded);
@@ -58,10 +58,10 @@ pub(super) fn worth_padding_tokens(
         // Operations that cannot be lowered cost nothing, which is not a gain.
         let is_whole =
             costs.iter().zip(&given).all(|(padded, given)| padded.is_zero() == given.is_zero());
-        let (cycles, padded_cycles) = (given.iter().sum(), costs.iter().sum());
-        is_whole.then_some(PaddedTokens { tokens, padded, cycles, padded_cycles })
-    };
-    let tried = [vector, 2 * vector].into_iter().filter_map(with);
+        let cycles = given.iter().sum();
+        let padded_cycles = costs.iter().sum();
+        if is_whole { Some(PaddedTokens { tokens, padded, cycles, padded_cycles }) } else { None }
+    });
     tried.min_by_key(|tried| tried.padded_cycles).filter(|best| best.gain() >= LEAST_GAIN)
 }
 

@@ -2,8 +2,8 @@
 
 use super::system_costs;
 use crate::cost_constants::SAVED_FOR_ADDED;
-use crate::graph::{AnnotatedStage, GraphNode, ModelGraph, StageAnnotation};
-use crate::popops::collective::{self, CollectiveKind, CollectiveRanks, CollectiveRound};
+use crate::graph::{GraphNode, ModelGraph, StageAnnotation};
+use crate::popops::collective::{self, CollectiveKind, CollectiveRanks};
 use crate::shape::{BlockId, DType, TensorId, TensorRole};
 use crate::specification::{ExecutionStrategy, Spec, TensorLocation};
 use crate::targets::SystemCosts;
@@ -25,11 +25,10 @@ pub(super) fn set_size(spec: &Spec) -> Option<u32> {
 /// Splits the linear layers of the blocks that gain from it over the IPUs of a set.
 pub(super) fn split_phases(spec: &Spec, graph: ModelGraph) -> ModelGraph {
     let Some(size) = set_size(spec) else { return graph };
-    let names_ipu = |stage: &AnnotatedStage| {
-        !matches!(stage.annotation, StageAnnotation::Phase { ipu: None, .. })
-    };
-    if graph.stages.iter().any(names_ipu) {
-        return graph;
+    for stage in &graph.stages {
+        if !matches!(stage.annotation, StageAnnotation::Phase { ipu: None, .. }) {
+            return graph;
+        }
     }
     let parts = u64::from(size);
     let wanted = blocks_that_gain(spec, &graph, parts);
@@ -50,14 +49,14 @@ fn blocks_that_gain(spec: &Spec, graph: &ModelGraph, parts: u64) -> BTreeSet<Blo
     }
     let speed = system_costs(spec).ladder_bytes_per_cycle;
     loop {
-        let sent_to_all = |block: &BlockId| -> Bytes {
+        let loser = gains.iter().find(|(block, gain)| {
             let tensors = received.get(block).into_iter().flatten();
             let unsplit = tensors.filter(|id| !gains.contains_key(&graph.tensor(**id).block));
-            unsplit.map(|id| (parts - 1) * bytes(graph, *id)).sum()
-        };
-        let added = |block: &BlockId| SAVED_FOR_ADDED.ratio() * sent_to_all(block).as_f64() / speed;
-        let loses = |(block, gain): &(&BlockId, &f64)| **gain <= added(block);
-        let Some(loser) = gains.iter().find(loses).map(|(block, _)| *block) else { break };
+            let sent_to_all: Bytes = unsplit.map(|id| (parts - 1) * bytes(graph, *id)).sum();
+            **gain <= SAVED_FOR_ADDED.ratio() * sent_to_all.as_f64() / speed
+        });
+        let Some((loser, _)) = loser else { break };
+        let loser = *loser;
         gains.remove(&loser);
     }
     gains.into_keys().collect()
@@ -94,13 +93,15 @@ fn cycles_of_weights(
     graph: &ModelGraph,
     weight: TensorId,
 ) -> f64 {
-    let (options, training) = (&spec.options, spec.model.training);
+    let options = &spec.options;
+    let training = spec.model.training;
     let ty = &graph.tensor(weight).ty;
     let remote = |location: &TensorLocation, bytes: Bytes, times: f64| {
         let times = if location.is_off_chip(ty.elements()) { times } else { 0.0 };
         times * bytes.as_f64() / system.remote_bytes_per_cycle
     };
-    let (location, own) = (&options.location, bytes(graph, weight));
+    let location = &options.location;
+    let own = bytes(graph, weight);
     let compute_batches = options.batch_serialization_settings.compute_batches() as f64;
     if !training {
         return remote(&location.weights, own, 1.0) / compute_batches;
@@ -143,27 +144,27 @@ fn cycles_of_crossing(
     layer: &GraphNode,
     parts: u64,
 ) -> f64 {
-    use CollectiveKind::{AllGather, ReduceScatter};
-    let half = |kind: CollectiveKind, tensor: TensorId| -> f64 {
+    let mut halves = Vec::new();
+    if spec.model.training {
+        halves.push((CollectiveKind::ReduceScatter, layer.inputs[0]));
+        halves.push((CollectiveKind::AllGather, layer.inputs[0]));
+    }
+    halves.push((CollectiveKind::AllGather, layer.outputs[0]));
+    let mut cycles = 0.0;
+    for (kind, tensor) in halves {
         let ty = &graph.tensor(tensor).ty;
+        let all = bytes(graph, tensor);
         let per_tile = ty.elements().as_f64() / f64::from(spec.target.chip.tiles);
-        let rounds = collective::rounds(system, set_ranks(spec, parts), kind, bytes(graph, tensor));
-        let cycles_of_step = |round: &CollectiveRound| {
-            let sent = bytes(graph, tensor).as_f64() * round.share / round.bytes_per_cycle;
+        for round in collective::rounds(system, set_ranks(spec, parts), kind, all) {
+            let sent = all.as_f64() * round.share / round.bytes_per_cycle;
             let sliced = Elements::from_f64((per_tile * round.share).ceil());
             // Slicing and adding cost about the same.
             let on_tiles = 2 * collective::slice_cycles(sliced, ty.dtype);
             let started = system.external_sync_cycles + system.collective_step_cycles;
-            sent + (started + on_tiles).as_f64()
-        };
-        rounds.iter().map(|round| round.steps as f64 * cycles_of_step(round)).sum()
-    };
-    let backward = if spec.model.training {
-        half(ReduceScatter, layer.inputs[0]) + half(AllGather, layer.inputs[0])
-    } else {
-        0.0
-    };
-    half(AllGather, layer.outputs[0]) + backward
+            cycles += round.steps as f64 * (sent + (started + on_tiles).as_f64());
+        }
+    }
+    cycles
 }
 
 /// The IPUs of a set. If there are two sets, the IPUs of the other set lie between them.

@@ -20,11 +20,11 @@ impl PlanSelectionTrial {
         if spec.options.library.plan_selection == PlanSelection::Estimate {
             return None;
         }
-        let cycles = |selection| {
-            let spec = with_selection(spec, selection);
-            block_costs(&spec, graph, plans).iter().sum()
-        };
-        let [estimate, simulated] = [PlanSelection::Estimate, PlanSelection::Simulated].map(cycles);
+        let [estimate, simulated] =
+            [PlanSelection::Estimate, PlanSelection::Simulated].map(|selection| {
+                let spec = with_selection(spec, selection);
+                block_costs(&spec, graph, plans).iter().sum()
+            });
         Some(Self { estimate, simulated })
     }
 

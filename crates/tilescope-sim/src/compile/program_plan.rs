@@ -40,7 +40,8 @@ impl<'a> ProgramPlan<'a> {
         lowered_nodes: &'a [LoweredOperation],
         placement: StagePlacement,
     ) -> Self {
-        let (options, training) = (&spec.options, spec.model.training);
+        let options = &spec.options;
+        let training = spec.model.training;
         let schedule = match graph.row_shards {
             1 => ExecutionSchedule::new(options, &placement, training),
             shards => ExecutionSchedule::domain_sharded(options, &placement, shards, training),
@@ -108,9 +109,10 @@ impl<'a> ProgramPlan<'a> {
     /// Bytes of a tensor that a replica keeps on each tile of an IPU, in the layout of the tensor
     /// or of its share.
     pub(super) fn bytes(&self, tensor: TensorId) -> TileRuns<Bytes> {
-        match self.sharding.splits(tensor) {
-            true => self.share_bytes(tensor),
-            false => self.layout(tensor).bytes(self.dtype(tensor).bytes()),
+        if self.sharding.splits(tensor) {
+            self.share_bytes(tensor)
+        } else {
+            self.layout(tensor).bytes(self.dtype(tensor).bytes())
         }
     }
 
@@ -142,11 +144,12 @@ impl<'a> ProgramPlan<'a> {
 
     /// Lowers a node on the shares of its operands.
     pub(super) fn on_share(&self, node: &GraphNode) -> Option<LoweredOperation> {
-        let share = |id: &TensorId| {
+        let mut tensors = Vec::new();
+        for id in &node.inputs {
             let whole = self.graph.tensor(*id);
-            Tensor { ty: self.sharding.share(&whole.ty), block: BlockId(0), ..whole.clone() }
-        };
-        let tensors: Vec<Tensor> = node.inputs.iter().map(share).collect();
+            let ty = self.sharding.share(&whole.ty);
+            tensors.push(Tensor { ty, block: BlockId(0), ..whole.clone() });
+        }
         let inputs: Vec<TensorId> = (0..tensors.len()).map(TensorId).collect();
         let operands = NodeOperands { inputs: &inputs, ..node.operands() };
         let LoweringContext { machine, planning, plans, .. } = self.lowering;
@@ -215,7 +218,8 @@ impl<'a> ProgramPlan<'a> {
     /// The source and the destination of a copy between stages.
     pub(super) fn boundary_buffers(&self, boundary: &StageBoundary) -> [TensorBuffer; 2] {
         let tensor = boundary.tensor;
-        let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
+        let from = self.ipu(boundary.from_stage);
+        let to = self.ipu(boundary.to_stage);
         let sent = self.tensors.buffer(tensor, boundary.from_stage, from, boundary.from_pass);
         // A tensor that was restored for the backward pass is sent from the memory that it was made
         // in.
@@ -230,7 +234,8 @@ impl<'a> ProgramPlan<'a> {
     /// Bytes on each I/O tile when `total` bytes are spread over them. The I/O tiles follow the
     /// compute tiles.
     pub(super) fn io_mapping(&self, total: Bytes) -> TileRuns<Bytes> {
-        let (byte, tiles) = (Bytes(1), self.spec.options.num_io_tiles);
+        let byte = Bytes(1);
+        let tiles = self.spec.options.num_io_tiles;
         let mapping = linear_mapping(Elements(total / byte), byte, byte, tiles);
         mapping.map(|bytes| *bytes * byte).shifted(self.lowering.tiles)
     }

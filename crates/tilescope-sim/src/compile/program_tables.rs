@@ -182,19 +182,17 @@ impl ProgramTables {
         let mut steps = Vec::new();
         // Equal works of one IPU share code and vertices. A call costs a step.
         let is_outlined = self.outlining && !work.items.is_empty();
-        let code = match is_outlined {
-            true => self.outline(ipu).add(fingerprint(&work.items)),
-            false => OutlineReuse::FirstUse,
+        let code = if is_outlined {
+            self.outline(ipu).add(fingerprint(&work.items))
+        } else {
+            OutlineReuse::FirstUse
         };
         if code == OutlineReuse::NewCall {
             self.call_code(ipu, work);
         }
         let shared = code != OutlineReuse::FirstUse;
         self.shared_code = shared;
-        self.body = match shared {
-            true => self.outline(ipu).body_of_last().to_vec(),
-            false => Vec::new(),
-        };
+        self.body = if shared { self.outline(ipu).body_of_last().to_vec() } else { Vec::new() };
         let items = self.items(operation, operation_name, ipu, &work.items, &mut steps);
         self.shared_code = false;
         let leaves = std::mem::take(&mut self.leaves);
@@ -280,7 +278,10 @@ impl ProgramTables {
         bytes: Bytes,
     ) -> Option<TileRuns<Bytes>> {
         let is_generated = self.kind == TargetKind::Ipu && !self.shared_code && !tiles.is_empty();
-        is_generated.then(|| tiles.map(|_| bytes).shifted(self.tiles_before(ipu)))
+        if !is_generated {
+            return None;
+        }
+        Some(tiles.map(|_| bytes).shifted(self.tiles_before(ipu)))
     }
 
     /// Adds code or state of a program on one tile, unless the program shares the code of another.
@@ -386,10 +387,8 @@ impl ProgramTables {
         tiles: &TileRuns<Bytes>,
     ) -> ProgramId {
         let print = fingerprint(&(program.kind as u8, tiles));
-        let code = match self.outlining {
-            true => self.outline(cost.ipu).add(print),
-            false => OutlineReuse::FirstUse,
-        };
+        let code =
+            if self.outlining { self.outline(cost.ipu).add(print) } else { OutlineReuse::FirstUse };
         debug_assert!(
             cost.fastest_tile_cycles <= cost.cycles,
             "{}: the slowest tile is not slower",
@@ -578,10 +577,9 @@ fn exchange_cost(
     traffic: &TileRuns<TileTraffic>,
     cycles: &TileRuns<Cycles>,
 ) -> LeafProgramCost {
-    let total = |count: fn(&TileTraffic) -> Bytes| traffic.map(count).total();
     LeafProgramCost {
-        bytes_in: total(|tile| tile.bytes_in),
-        bytes_out: total(|tile| tile.bytes_out),
+        bytes_in: traffic.map(|tile| tile.bytes_in).total(),
+        bytes_out: traffic.map(|tile| tile.bytes_out).total(),
         ..cost(ipu, cycles, EXCHANGE_START_CYCLES.cycles() - INTERNAL_SYNC_CYCLES.cycles())
     }
 }

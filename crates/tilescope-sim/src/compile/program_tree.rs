@@ -112,11 +112,11 @@ pub(super) fn assemble(builder: &mut ProgramBuilder) -> (ProgramParts, ProgramId
     }
     let PassFragments { fragments, link_copies } = passes;
     let tables = &mut builder.tables;
-    let io_sync = |ipu| {
+    let mut io_syncs = Vec::new();
+    for ipu in (0..plan.spec.target.ipus).map(IpuId) {
         let sync = ProgramNode::new(ProgramKind::Sync, INTERNAL_SYNC);
-        tables.program(ProgramNode { ipu: Some(ipu), ..sync })
-    };
-    let io_syncs = (0..plan.spec.target.ipus).map(IpuId).map(io_sync).collect();
+        io_syncs.push(tables.program(ProgramNode { ipu: Some(ipu), ..sync }));
+    }
     let host_call = host_call_syncs(plan.spec, &mut builder.tables);
     let parts = ProgramParts {
         fragments,
@@ -142,10 +142,12 @@ fn host_call_syncs(spec: &Spec, tables: &mut ProgramTables) -> BTreeMap<HostCall
         (HostCallPart::Results, host.seconds_per_return > 0.0 || replicas_may_differ(spec)),
     ];
     let waited_for = parts.into_iter().filter(|(_, takes_time)| *takes_time);
-    let sync = |(part, _): (HostCallPart, bool)| {
-        (part, tables.program(ProgramNode::new(ProgramKind::Sync, part.sync_name())))
-    };
-    waited_for.map(sync).collect()
+    let mut syncs = BTreeMap::new();
+    for (part, _) in waited_for {
+        let sync = ProgramNode::new(ProgramKind::Sync, part.sync_name());
+        syncs.insert(part, tables.program(sync));
+    }
+    syncs
 }
 
 /// Returns true if one replica can finish before another: their hosts differ in speed, or each
@@ -177,7 +179,8 @@ fn prologue(builder: &mut ProgramBuilder) -> ProgramPrologue {
         stream_copy(&mut builder.tables, "programId0/ack", 0, IpuId(0), &word, false),
     ];
     let plan = builder.plan;
-    let (tiles, speed) = (plan.lowering.tiles, plan.lowering.exchange_speed());
+    let tiles = plan.lowering.tiles;
+    let speed = plan.lowering.exchange_speed();
     let name = "switchControlBroadcast";
     let phase = exchange::broadcast(name, &word, TileRange::first_tiles(tiles), tiles, speed);
     let work = OperationWork::of_phases(phase);
@@ -206,7 +209,8 @@ fn seed(tiles: u32) -> TileRuns<Bytes> {
 /// Spreads the seed over the tiles of an IPU and sets their generators.
 fn set_seed(builder: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
     let lowering = builder.plan.lowering;
-    let (tiles, speed) = (lowering.tiles, lowering.exchange_speed());
+    let tiles = lowering.tiles;
+    let speed = lowering.exchange_speed();
     let all = TileRange::first_tiles(tiles);
     let mut phases: Vec<WorkPhase> =
         exchange::broadcast("randomSeed", &seed(1), all, tiles, speed).into_iter().collect();
@@ -294,11 +298,11 @@ impl<'a> ProgramTree<'a> {
         let mut at = 0;
         while at < slots.len() {
             let slot = &slots[at];
-            let same = |other: &&ScheduleSlot| {
+            let alike = slots[at..].iter().take_while(|other| {
                 slot_signature(other) == slot_signature(slot)
                     && slot.phase == crate::schedule::PipelinePhase::Main
-            };
-            let times = slots[at..].iter().take_while(same).count().max(1);
+            });
+            let times = alike.count().max(1);
             let node = match known.get(&slot_signature(slot)) {
                 Some(node) => *node,
                 None => {
@@ -353,8 +357,9 @@ impl<'a> ProgramTree<'a> {
         }
         if slot.stage_copies_follow {
             for copy in &parts.link_copies {
-                let follows = |(stage, pass): &(usize, TrainingPass)| works(*stage, *pass);
-                if copy.after.is_empty() || copy.after.iter().any(follows) {
+                if copy.after.is_empty()
+                    || copy.after.iter().any(|(stage, pass)| works(*stage, *pass))
+                {
                     children.extend(copy.exchange.into_iter().flatten());
                     children.extend(self.nodes(&copy.local));
                 }
@@ -368,8 +373,8 @@ impl<'a> ProgramTree<'a> {
 
     /// Adds a call of the work of a stage in a pass.
     fn call_of(&mut self, stage: usize, pass: TrainingPass) -> Option<ProgramId> {
-        let is_it = |of: &StageFragment| of.stage == stage && of.pass == pass;
-        let fragment = self.parts.fragments.iter().position(is_it)?;
+        let fragment =
+            self.parts.fragments.iter().position(|of| of.stage == stage && of.pass == pass)?;
         Some(self.call(fragment))
     }
 

@@ -49,15 +49,18 @@ impl<'a> ReplicaRings<'a> {
     /// Returns all rings, and the peak bandwidth of the links that they use.
     pub(super) fn into_rings(self) -> (Vec<ReplicaRing>, Vec<Bandwidth>) {
         let system = &self.plan.system;
-        let ring = |((order, links, ranks, spacing, both), programs)| ReplicaRing {
-            order,
-            links,
-            ranks,
-            spacing,
-            clockwise: if both { 0.5 } else { 1.0 },
-            programs,
-        };
-        let rings: Vec<ReplicaRing> = self.programs.into_iter().map(ring).collect();
+        let rings: Vec<ReplicaRing> = self
+            .programs
+            .into_iter()
+            .map(|((order, links, ranks, spacing, both), programs)| ReplicaRing {
+                order,
+                links,
+                ranks,
+                spacing,
+                clockwise: if both { 0.5 } else { 1.0 },
+                programs,
+            })
+            .collect();
         let most = [
             (MachineInterface::LadderLinks, system.ladder_bytes_per_cycle),
             (MachineInterface::PairLinks, system.pair_bytes_per_cycle),
@@ -74,7 +77,8 @@ impl<'a> ReplicaRings<'a> {
     pub(super) fn ranks(&self, over: CollectiveGroup) -> CollectiveRanks {
         let options = &self.plan.spec.options;
         let ipus = u64::from(self.plan.spec.target.ipus * options.tensor_parallel);
-        let (sharding, row_shards) = (&self.plan.sharding, self.plan.graph.row_shards as u64);
+        let sharding = &self.plan.sharding;
+        let row_shards = self.plan.graph.row_shards as u64;
         match over {
             CollectiveGroup::All => {
                 let count = u64::from(options.replication_factor);
@@ -107,7 +111,6 @@ impl<'a> ReplicaRings<'a> {
             CollectiveGroup::Rows => return None,
         };
         let spacing = spacing * round.spacing;
-        let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let ipus = u64::from(shape(self.plan.spec).ipus_per_replica);
         // True if neighbours of a ring are neighbouring IPUs.
         let single = ipus * spacing == 1;
@@ -133,9 +136,13 @@ impl<'a> ReplicaRings<'a> {
         };
         let all = round.ranks.saturating_mul(spacing);
         let fits = u64::from(shape(self.plan.spec).replicas).is_multiple_of(all.max(1));
-        let (ranks, spacing) = (small(round.ranks), small(spacing));
+        let ranks = u32::try_from(round.ranks).unwrap_or(u32::MAX);
+        let spacing = u32::try_from(spacing).unwrap_or(u32::MAX);
         let ring = ReplicaRing { order, links, ranks, spacing, clockwise, programs: Vec::new() };
-        fits.then_some(ring)
+        if !fits {
+            return None;
+        }
+        Some(ring)
     }
 
     /// Extends a round to the time that the links between replicas need for all their simultaneous
@@ -146,13 +153,17 @@ impl<'a> ReplicaRings<'a> {
         ring: &ReplicaRing,
         (pass, ipu): (TrainingPass, IpuId),
     ) -> CollectiveRound {
-        let (places, system) = (self.places_at_once(pass, ipu), &self.plan.system);
+        let places = self.places_at_once(pass, ipu);
+        let system = &self.plan.system;
         let shape = shape(self.plan.spec);
         let rate = *self.rates.entry((key(ring), places)).or_insert_with_key(|(_, places)| {
             let loads = ring.link_loads(shape, places).into_iter();
-            let left = loads.map(|(link, load)| match link.is_pair() {
-                true => system.pair_bytes_per_cycle / load,
-                false => system.ladder_bytes_per_cycle / load,
+            let left = loads.map(|(link, load)| {
+                if link.is_pair() {
+                    system.pair_bytes_per_cycle / load
+                } else {
+                    system.ladder_bytes_per_cycle / load
+                }
             });
             left.fold(f64::INFINITY, f64::min)
         });
@@ -162,7 +173,8 @@ impl<'a> ReplicaRings<'a> {
     /// The IPUs whose collectives can run at the same time as that of a pass of an IPU, including
     /// the IPU itself, by their positions in a replica.
     fn places_at_once(&self, pass: TrainingPass, ipu: IpuId) -> Vec<IpuId> {
-        let (plan, options) = (self.plan, &self.plan.spec.options);
+        let plan = self.plan;
+        let options = &self.plan.spec.options;
         let takes_turns = match pass {
             TrainingPass::Update => {
                 plan.schedule.update == WeightUpdateTiming::PerIteration

@@ -23,14 +23,15 @@ pub(crate) struct ReplicatedSharding {
 impl ReplicatedSharding {
     /// Returns the tensors of a graph that a spec shards.
     pub(crate) fn new(spec: &Spec, graph: &ModelGraph) -> Self {
-        let (options, location) = (&spec.options, &spec.options.location);
+        let options = &spec.options;
+        let location = &spec.options.location;
         let mut kinds = location.shardings().into_iter().map(|(_, kind)| kind);
         let Some(kind) = kinds.find(|kind| kind.replicated_tensor_sharding) else {
             return Self::default();
         };
         let replicas = options.replicas_of(kind.sharding_domain);
-        let is_split = |id: &TensorId| {
-            let tensor = graph.tensor(*id);
+        let mut tensors = BTreeSet::new();
+        for (id, tensor) in graph.tensors.iter().enumerate() {
             let kind = match tensor.role {
                 TensorRole::Parameter => &location.weights_sharding,
                 TensorRole::Accumulator => &location.accumulators_sharding,
@@ -38,12 +39,14 @@ impl ReplicatedSharding {
                 TensorRole::Activation
                 | TensorRole::Input
                 | TensorRole::Resident
-                | TensorRole::Mapped => return false,
+                | TensorRole::Mapped => continue,
             };
-            kind.applies_to(tensor.ty.elements())
-        };
+            if kind.applies_to(tensor.ty.elements()) {
+                tensors.insert(TensorId(id));
+            }
+        }
         Self {
-            tensors: (0..graph.tensors.len()).map(TensorId).filter(is_split).collect(),
+            tensors,
             replicas: replicas.into(),
             domains: u64::from(options.replication_factor / replicas),
         }
@@ -56,8 +59,11 @@ impl ReplicatedSharding {
 
     /// The sharded weights.
     pub(crate) fn weights(&self, graph: &ModelGraph) -> BTreeSet<TensorId> {
-        let is_weight = |id: &TensorId| graph.tensor(*id).role == TensorRole::Parameter;
-        self.tensors.iter().copied().filter(is_weight).collect()
+        self.tensors
+            .iter()
+            .copied()
+            .filter(|id| graph.tensor(*id).role == TensorRole::Parameter)
+            .collect()
     }
 
     /// The share of a tensor, with the last one padded: `ceil(elements / replicas)` (PopART user

@@ -1,7 +1,7 @@
 //! Tensors in the form in which they cross between the host and an IPU.
 
 use super::program_plan::ProgramPlan;
-use crate::graph::{GraphNode, InputExchange};
+use crate::graph::InputExchange;
 use crate::shape::{DType, TensorId};
 use crate::specification::{OverlapIo, ReturnedOutputs, StreamInputType, StreamOutputType};
 
@@ -37,11 +37,12 @@ impl ProgramPlan<'_> {
         if self.placement.runs(stage, block) {
             return true;
         }
-        let reads = |node: &GraphNode| {
-            node.inputs.contains(&input) && self.placement.runs(stage, node.block)
-        };
         self.placement.work_together(stage, self.placement.stage(block))
-            && self.graph.nodes.iter().any(reads)
+            && self
+                .graph
+                .nodes
+                .iter()
+                .any(|node| node.inputs.contains(&input) && self.placement.runs(stage, node.block))
     }
 
     /// The route of results, and of inputs that the model has no settings for.

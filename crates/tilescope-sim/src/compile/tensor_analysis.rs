@@ -291,9 +291,11 @@ impl TensorAnalysis {
         stage: usize,
     ) {
         let depth = keeping.stash_depths.get(stage).copied().unwrap_or(1);
-        let mine = |node: &&GraphNode| placement.runs(stage, node.block);
-        let backward =
-            graph.nodes.iter().filter(|node| node.pass == TrainingPass::Backward).filter(mine);
+        let backward = graph
+            .nodes
+            .iter()
+            .filter(|node| node.pass == TrainingPass::Backward)
+            .filter(|node| placement.runs(stage, node.block));
         let mut needed: BTreeMap<TensorId, BTreeSet<RecomputeGroup>> = BTreeMap::new();
         for node in backward {
             for input in
@@ -315,12 +317,12 @@ impl TensorAnalysis {
         let kept = self.find_recompute_nodes(graph, placement, stage, computes_again, &needed);
         // A tensor is not stored only to be loaded again immediately: its memory is not needed in
         // between.
-        let off_chip = |tensor: &TensorId| {
+        let mut waiting: Vec<TensorId> = kept.into_iter().collect();
+        waiting.retain(|tensor| {
             let stated = self.stated_location(*tensor).map(|location| !location.on_chip);
-            stated.unwrap_or(keeping.activations_off_chip) && !self.goes_back_at_once(stage)
-        };
-        let waiting: Vec<TensorId> =
-            kept.into_iter().filter(|tensor| depth > 1 || off_chip(tensor)).collect();
+            let off_chip = stated.unwrap_or(keeping.activations_off_chip);
+            depth > 1 || off_chip && !self.goes_back_at_once(stage)
+        });
         self.stashed.extend(waiting.into_iter().map(|tensor| (tensor, stage)));
     }
 
@@ -433,16 +435,16 @@ fn alias_roots(
         for input in inputs {
             let [made, used] =
                 [graph.tensor(*input).block, node.block].map(|of| placement.stage(of));
-            let ipu = |stage: usize| placement.stages[stage].ipu;
+            let same_ipu = placement.stages[made].ipu == placement.stages[used].ipu;
             // Steps of IPUs that share rows are consecutive stages.
-            let here = made == used || graph.row_shards > 1 && ipu(made) == ipu(used);
+            let here = made == used || graph.row_shards > 1 && same_ipu;
             // A view of a tensor that another stage sent is a view of the received copy.
             // A result with another shape, type or layout than the operand cannot overwrite it.
-            let fits = |output: &TensorId| {
+            let fit = outputs.iter().all(|output| {
                 graph.tensor(*output).ty == graph.tensor(*input).ty
                     && lowering.layout_number(*output) == lowering.layout_number(*input)
-            };
-            if always || here && alone[input.0] && outputs.iter().all(fits) {
+            });
+            if always || here && alone[input.0] && fit {
                 for output in outputs {
                     root[output.0] = root[input.0];
                     alone[output.0] &= alone[input.0];

@@ -9,6 +9,7 @@ use crate::poplar::work::OperationWork;
 use crate::popops::relayout;
 use crate::poputil::tensor_layout::LOAD_BYTES;
 use crate::schedule::StageCopyTiming;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{
@@ -77,31 +78,29 @@ impl ProgramBuilder<'_> {
         if copying == StageCopyTiming::EverySlot {
             return vec![self.link_copy(Vec::new(), boundaries)];
         }
-        let start = |boundary: &StageBoundary| (boundary.from_stage, boundary.from_pass);
-        // The backward pass of the last stage follows its forward pass in the next slot, so passes
-        // alternate over stages.
-        let side = |(stage, pass): (usize, TrainingPass)| {
-            (stage + usize::from(pass == TrainingPass::Forward)) % 2
-        };
-        let mut starts: Vec<(usize, TrainingPass)> = boundaries.iter().map(start).collect();
-        starts.sort();
-        starts.dedup();
-        let groups: Vec<Vec<(usize, TrainingPass)>> = match copying {
-            StageCopyTiming::EveryOtherSlot => (0..2)
-                .map(|wanted| starts.iter().copied().filter(|at| side(*at) == wanted).collect())
-                .filter(|group: &Vec<_>| !group.is_empty())
-                .collect(),
-            StageCopyTiming::AfterEachStep { stages } => {
-                let step = |(stage, pass): &(usize, TrainingPass)| (stage / stages, *pass);
-                starts.sort_by_key(step);
-                starts.chunk_by(|one, other| step(one) == step(other)).map(<[_]>::to_vec).collect()
-            }
-            _ => starts.into_iter().map(|at| vec![at]).collect(),
-        };
-        let from = |group: &[(usize, TrainingPass)]| -> Vec<StageBoundary> {
-            boundaries.iter().copied().filter(|boundary| group.contains(&start(boundary))).collect()
-        };
-        groups.into_iter().map(|group| self.link_copy(group.clone(), &from(&group))).collect()
+        let starts: BTreeSet<(usize, TrainingPass)> = boundaries.iter().map(start).collect();
+        let mut groups: BTreeMap<(usize, TrainingPass), Vec<(usize, TrainingPass)>> =
+            BTreeMap::new();
+        for (stage, pass) in starts {
+            let group = match copying {
+                // The backward pass of the last stage follows its forward pass in the next slot, so
+                // passes alternate over stages.
+                StageCopyTiming::EveryOtherSlot => {
+                    let side = (stage + usize::from(pass == TrainingPass::Forward)) % 2;
+                    (side, TrainingPass::Forward)
+                }
+                StageCopyTiming::AfterEachStep { stages } => (stage / stages, pass),
+                _ => (stage, pass),
+            };
+            groups.entry(group).or_default().push((stage, pass));
+        }
+        let mut copies = Vec::new();
+        for group in groups.into_values() {
+            let mut from_group = boundaries.to_vec();
+            from_group.retain(|boundary| group.contains(&start(boundary)));
+            copies.push(self.link_copy(group, &from_group));
+        }
+        copies
     }
 
     fn link_copy(
@@ -112,7 +111,8 @@ impl ProgramBuilder<'_> {
         let mut local = Vec::new();
         let mut between = Vec::new();
         for boundary in boundaries {
-            let (from, to) = (self.plan.ipu(boundary.from_stage), self.plan.ipu(boundary.to_stage));
+            let from = self.plan.ipu(boundary.from_stage);
+            let to = self.plan.ipu(boundary.to_stage);
             if from == to {
                 local.extend(self.local_copy(boundary))
             } else {
@@ -145,11 +145,13 @@ impl ProgramBuilder<'_> {
         let exchange = self.tables.push_leaf(ProgramNode::new(ProgramKind::GlobalExchange, name));
         let mut tiles = vec![TileTraffic::default(); self.all_tiles()];
         for boundary in boundaries {
-            let (from, to) = (self.plan.ipu(boundary.from_stage), self.plan.ipu(boundary.to_stage));
+            let from = self.plan.ipu(boundary.from_stage);
+            let to = self.plan.ipu(boundary.to_stage);
             let bytes = self.plan.bytes(boundary.tensor);
             copy.flows.push(InterIpuFlow { from, to, bytes: bytes.total() });
             // Both ends have the same layout of the tensor.
-            let (first, end) = (self.tables.tiles_of(from), self.tables.tiles_of(to));
+            let first = self.tables.tiles_of(from);
+            let end = self.tables.tiles_of(to);
             let route =
                 ExchangeRoute { program: exchange, from: first, to: end, bytes: bytes.total() };
             self.tables.routes.push(route);
@@ -167,7 +169,11 @@ impl ProgramBuilder<'_> {
         let replicas = u64::from(self.plan.spec.options.replication_factor);
         let tiles = tiles.into_iter().map(|tile| {
             let code_bytes = replicas * code_bytes::global_code_bytes(&tile, target);
-            (tile != TileTraffic::default()).then_some(TileTraffic { code_bytes, ..tile })
+            if tile != TileTraffic::default() {
+                Some(TileTraffic { code_bytes, ..tile })
+            } else {
+                None
+            }
         });
         let tiles = TileRuns::from_tiles(TileId(0), tiles.collect::<Vec<_>>());
         self.tables.traffic(exchange, IpuId(0), tiles, MemoryCategory::GlobalExchangeCode);
@@ -176,11 +182,13 @@ impl ProgramBuilder<'_> {
 
     /// Adds a copy to the next stage of the same IPU. The tensor stays on its tiles.
     fn local_copy(&mut self, boundary: &StageBoundary) -> Vec<FragmentItem> {
-        let (plan, tensor) = (self.plan, boundary.tensor);
+        let plan = self.plan;
+        let tensor = boundary.tensor;
         let dtype = plan.dtype(tensor);
         let elements = plan.bytes(tensor).map(|bytes| Elements(*bytes / dtype.bytes()));
         let phase = relayout::copy("stage-copy", dtype, &elements, LOAD_BYTES / dtype.bytes());
-        let (work, ipu) = (OperationWork::of_phase(phase), plan.ipu(boundary.from_stage));
+        let work = OperationWork::of_phase(phase);
+        let ipu = plan.ipu(boundary.from_stage);
         let first = self.tables.next_step();
         let items = self.tables.work(None, plan.name(tensor), ipu, &work).items;
         self.extend_boundary_lifetimes(boundary, first..self.tables.next_step());
@@ -207,6 +215,11 @@ impl ProgramBuilder<'_> {
             lifetimes.keep_always(received);
         }
     }
+}
+
+/// The stage and the pass after which a copy can begin.
+fn start(boundary: &StageBoundary) -> (usize, TrainingPass) {
+    (boundary.from_stage, boundary.from_pass)
 }
 
 /// Adds the traffic of a copy between IPUs, sent or received by each tile in messages of 64 words.

@@ -120,7 +120,7 @@ fn tensor_variables(
                 category,
                 operation: None,
                 shape: ty.to_string(),
-                lifetime: (!always).then(|| life.span.clone()),
+                lifetime: if always { None } else { Some(life.span.clone()) },
                 place: lifetimes.place(tensor_buffer),
                 bytes: bytes.clone(),
             });
@@ -191,7 +191,10 @@ fn code_variables(tables: &ProgramTables) -> impl Iterator<Item = UnplacedVariab
             TileId(0),
             bytes.iter().map(|bytes| (!bytes.is_zero()).then_some(*bytes)),
         );
-        (!bytes.is_empty()).then(|| UnplacedVariable {
+        if bytes.is_empty() {
+            return None;
+        }
+        Some(UnplacedVariable {
             name: category.name().to_string(),
             category,
             operation: None,

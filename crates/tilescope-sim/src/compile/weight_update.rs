@@ -20,7 +20,7 @@ use super::replica_rings::CollectiveGroup;
 use super::tensor_analysis::TensorBuffer;
 use crate::graph::GraphNode;
 use crate::operators::{Optimizer, ReplicaSum};
-use crate::poplar::work::{OperationWork, OperationWorkItem};
+use crate::poplar::work::OperationWork;
 use crate::popops::collective::{self, CollectiveKind};
 use crate::popops::elementwise;
 use crate::shape::{DType, TensorId, TensorRole};
@@ -166,8 +166,8 @@ impl ProgramBuilder<'_> {
         updates: &[ParameterUpdate],
         ipu: IpuId,
     ) -> OperationId {
-        let gradient = |update: &ParameterUpdate| self.update_buffer(update, update.gradient());
-        let gradients: Vec<TensorBuffer> = updates.iter().map(gradient).collect();
+        let gradients: Vec<TensorBuffer> =
+            updates.iter().map(|update| self.update_buffer(update, update.gradient())).collect();
         self.collective_operation(name, TrainingPass::Update, &gradients, ipu)
     }
 
@@ -212,18 +212,17 @@ impl ProgramBuilder<'_> {
     ) -> Vec<FragmentItem> {
         use CollectiveGroup::{All, Domain, Orthogonal, Rows};
         use CollectiveKind::{AllGather, ReduceScatter};
-        let of = |wanted: &dyn Fn(&ParameterUpdate) -> bool| -> Vec<(&ParameterUpdate, TensorId)> {
-            let wanted = updates.iter().filter(|update| wanted(update));
-            wanted.map(|update| (update, update.gradient())).collect()
-        };
-        let whole = of(&|update| !update.is_sharded);
-        let split = of(&|update| update.is_sharded);
+        let gradients = updates.iter().map(|update| (update, update.gradient()));
+        let (split, whole): (Vec<_>, Vec<_>) = gradients.partition(|(of, _)| of.is_sharded);
         // Sharded accumulators already hold sums over the domain.
-        let scattered =
-            of(&|update| update.is_sharded && !self.plan.sharding.splits(update.gradient()));
-        let copied = of(&|update| self.is_copied(update));
-        let copied_whole = of(&|update| self.is_copied(update) && !update.is_sharded);
-        let copied_split = of(&|update| self.is_copied(update) && update.is_sharded);
+        let mut scattered = split.clone();
+        scattered.retain(|(_, gradient)| !self.plan.sharding.splits(*gradient));
+        let mut copied_whole = whole.clone();
+        copied_whole.retain(|(update, _)| self.is_copied(update));
+        let mut copied_split = split.clone();
+        copied_split.retain(|(update, _)| self.is_copied(update));
+        let copied = updates.iter().filter(|update| self.is_copied(update));
+        let copied: Vec<_> = copied.map(|update| (update, update.gradient())).collect();
         let steps = [
             (ReduceScatter, Rows, &copied),
             (AllGather, Rows, &copied_split),
@@ -375,22 +374,23 @@ impl ProgramBuilder<'_> {
         work: &OperationWork,
         sum: Option<&ReplicaSum>,
     ) -> EmittedWork {
-        let (operation, name, ipu) = (update.operation, &update.node.name, update.ipu);
+        let operation = update.operation;
+        let name = &update.node.name;
+        let ipu = update.ipu;
         let Some(sum) = sum else {
             return self.tables.work(Some(operation), name, ipu, work);
         };
         let (before, behind) = work.items.split_at(sum.after);
-        let part = |items: &[OperationWorkItem]| OperationWork {
-            items: items.to_vec(),
-            temporaries: Vec::new(),
-        };
-        let mut emitted = self.tables.work(Some(operation), name, ipu, &part(before));
+        let before = OperationWork { items: before.to_vec(), temporaries: Vec::new() };
+        let mut emitted = self.tables.work(Some(operation), name, ipu, &before);
         for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
-            let (over, name) = (CollectiveGroup::Domain, format!("{name}/norms"));
+            let over = CollectiveGroup::Domain;
+            let name = format!("{name}/norms");
             let values = (sum.dtype, &sum.elements);
             emitted.items.extend(self.collective(kind, over, &name, values, operation, ipu));
         }
-        let rest = self.tables.work(Some(operation), name, ipu, &part(behind));
+        let behind = OperationWork { items: behind.to_vec(), temporaries: Vec::new() };
+        let rest = self.tables.work(Some(operation), name, ipu, &behind);
         emitted.items.extend(rest.items);
         emitted.steps.extend(rest.steps);
         emitted.shares_code &= rest.shares_code;
@@ -425,7 +425,8 @@ impl ProgramBuilder<'_> {
         }
         let (dtype, elements) = self.plan.values(accumulator);
         let fill = elementwise::fill("accumulatorUpdate/zero", dtype, elements);
-        let (name, work) = (&update.node.name, OperationWork::of_phase(fill));
+        let name = &update.node.name;
+        let work = OperationWork::of_phase(fill);
         let items = self.tables.work(Some(update.operation), name, update.ipu, &work).items;
         let buffer = BufferKey::Tensor(self.update_buffer(update, accumulator));
         self.flows.note(&items, &[], &[buffer]);

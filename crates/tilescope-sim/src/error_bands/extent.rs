@@ -32,12 +32,12 @@ pub(crate) struct ExtentRange {
 impl ExtentRange {
     /// The range that covers `extents`. Empty if there are none.
     pub(crate) fn of(extents: impl Iterator<Item = OperationExtent>) -> Self {
-        let empty = Self { elements: (u64::MAX, 0), reuse: (u64::MAX, 0) };
-        let with = |range: (u64, u64), value: u64| (range.0.min(value), range.1.max(value));
-        extents.fold(empty, |range, extent| Self {
-            elements: with(range.elements, extent.elements),
-            reuse: with(range.reuse, extent.reuse),
-        })
+        let mut range = Self { elements: (u64::MAX, 0), reuse: (u64::MAX, 0) };
+        for OperationExtent { elements, reuse } in extents {
+            range.elements = (range.elements.0.min(elements), range.elements.1.max(elements));
+            range.reuse = (range.reuse.0.min(reuse), range.reuse.1.max(reuse));
+        }
+        range
     }
 
     /// Parses the last cells of a line of `residuals.csv`.
@@ -55,12 +55,13 @@ impl ExtentRange {
 
     /// True if an extent is inside the measured range or near it.
     pub(super) fn is_near(self, extent: OperationExtent) -> bool {
-        let near = NEAR_MEASURED_RATIO.ratio();
-        let holds = |(low, high): (u64, u64), value: u64| {
-            low as f64 / near <= value as f64 && value as f64 <= high as f64 * near
-        };
-        holds(self.elements, extent.elements) && holds(self.reuse, extent.reuse)
+        is_near(extent.elements, self.elements) && is_near(extent.reuse, self.reuse)
     }
+}
+
+fn is_near(value: u64, (low, high): (u64, u64)) -> bool {
+    let near = NEAR_MEASURED_RATIO.ratio();
+    low as f64 / near <= value as f64 && value as f64 <= high as f64 * near
 }
 
 #[cfg(test)]

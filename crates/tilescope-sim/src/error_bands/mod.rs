@@ -80,17 +80,21 @@ struct GroupResiduals {
 impl GroupResiduals {
     fn parse(line: &'static str) -> Option<Self> {
         let mut cells = line.split(',');
-        let (group, rows) = (cells.next()?, cells.next()?.parse().ok()?);
+        let group = cells.next()?;
+        let rows = cells.next()?.parse().ok()?;
         let mut band = || {
             let mut factor = || cells.next()?.parse().ok();
             Some(FactorBand { low: factor()?, high: factor()? })
         };
-        let (cycles, bytes, tile) = (band()?, band()?, band()?);
+        let cycles = band()?;
+        let bytes = band()?;
+        let tile = band()?;
         Some(Self { group, rows, cycles, bytes, tile, measured: ExtentRange::parse(cells)? })
     }
 
     fn band(&self, kind: Option<&str>, basis: CostBasis) -> ErrorBand {
-        let (kind, rows) = (kind.map(str::to_owned), self.rows);
+        let kind = kind.map(str::to_owned);
+        let rows = self.rows;
         ErrorBand { kind, basis, rows, cycles: self.cycles, bytes: self.bytes }
     }
 }
@@ -148,7 +152,10 @@ fn operator_of(kind: &str) -> &str {
 /// is far from everything that was measured of the kind.
 pub(crate) fn own_basis(kind: &str, extent: OperationExtent) -> Option<CostBasis> {
     let measured = residuals(group_of_kind(kind)?)?.measured;
-    (!measured.is_near(extent)).then_some(CostBasis::Formula)
+    if measured.is_near(extent) {
+        return None;
+    }
+    Some(CostBasis::Formula)
 }
 
 /// The band of an operator.
@@ -213,7 +220,8 @@ mod tests {
         assert_eq!(band("gelu").basis, CostBasis::Formula);
         assert_eq!(band("bias_grad").basis, CostBasis::Formula);
         assert_eq!(band("stencil").basis, CostBasis::Assumed);
-        let (few, all) = (band("embedding"), residuals(ALL_ROWS).expect("all"));
+        let few = band("embedding");
+        let all = residuals(ALL_ROWS).expect("all");
         assert!(few.rows < ENOUGH_ROWS && few.cycles.low <= all.cycles.low);
         assert!(few.cycles.high >= all.cycles.high);
     }

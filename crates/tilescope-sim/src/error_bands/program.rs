@@ -84,7 +84,8 @@ impl PublishedResidual {
 /// common.
 fn half_width(rows: &[PublishedResidual]) -> f64 {
     let variance = common_variance(rows);
-    let (mut sum, mut squares) = (0.0, 0.0);
+    let mut sum = 0.0;
+    let mut squares = 0.0;
     for row in rows {
         let weight = row.weight(variance);
         (sum, squares) = (sum + weight, squares + weight * weight);
@@ -98,21 +99,24 @@ fn half_width(rows: &[PublishedResidual]) -> f64 {
 
 /// The variance of the common error with the maximum likelihood.
 fn common_variance(rows: &[PublishedResidual]) -> f64 {
-    // The slope of the likelihood. It falls from above 0 to below 0 if there is such a variance.
-    let slope = |variance: f64| -> f64 {
-        let terms = rows.iter().map(|row| {
-            let own = variance + row.deviation * row.deviation;
-            row.weight(variance) * (row.error * row.error - own)
-        });
-        terms.sum()
-    };
     let most = rows.iter().map(|row| row.error * row.error).fold(0.0, f64::max);
-    let (mut low, mut high) = (0.0, most);
+    let mut low = 0.0;
+    let mut high = most;
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
-        if slope(middle) > 0.0 { low = middle } else { high = middle }
+        if likelihood_slope(rows, middle) > 0.0 { low = middle } else { high = middle }
     }
     (low + high) / 2.0
+}
+
+/// The slope of the likelihood of a variance. It falls from above 0 to below 0 at the maximum.
+fn likelihood_slope(rows: &[PublishedResidual], variance: f64) -> f64 {
+    let mut slope = 0.0;
+    for row in rows {
+        let own = variance + row.deviation * row.deviation;
+        slope += row.weight(variance) * (row.error * row.error - own);
+    }
+    slope
 }
 
 /// The value below which 19 of 20 of Student's distribution with `freedom` degrees of freedom lie,
@@ -205,7 +209,8 @@ mod tests {
         for (freedom, end) in [(3.0, 2.353), (5.0, 2.015), (9.0, 1.833), (1e6, 1.645)] {
             assert!((student_end(freedom) / end - 1.0).abs() < 3e-3, "{freedom}");
         }
-        let (few, many) = (rows(&[0.1, -0.1, 0.1], 0.0), rows(&[0.1; 30], 0.0));
+        let few = rows(&[0.1, -0.1, 0.1], 0.0);
+        let many = rows(&[0.1; 30], 0.0);
         assert!(half_width(&few) > 1.3 * half_width(&many));
         assert!(half_width(&[]) > 0.2);
         // Rows that their own parts explain carry no information about the common error.

@@ -29,7 +29,8 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let mut input = |name: &str, shape: &[u64]| {
         graph.tensor(name, TensorInfo::new(shape, DType::Float), TensorRole::Input)
     };
-    let (vector, matrix) = (input("inputVector", &[columns]), input("matrix", &[rows, columns]));
+    let vector = input("inputVector", &[columns]);
+    let matrix = input("matrix", &[rows, columns]);
     graph.apply("product", MatVecOp, &[matrix, vector])?;
     Ok(graph.finish())
 }

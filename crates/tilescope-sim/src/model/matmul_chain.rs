@@ -32,7 +32,9 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let mut mapped = |name: &str, rows: u64, columns: u64| {
         graph.tensor(name, TensorInfo::new([rows, columns], dtype), TensorRole::Mapped)
     };
-    let (m1, m2, m3) = (mapped("m1", m, k), mapped("m2", k, n), mapped("m3", n, p));
+    let m1 = mapped("m1", m, k);
+    let m2 = mapped("m2", k, n);
+    let m3 = mapped("m3", n, p);
     let m4 = graph.apply("m4", MatMulOp::default(), &[m1, m2])?;
     graph.apply("m5", MatMulOp::default(), &[m4, m3])?;
     Ok(graph.finish())

@@ -122,21 +122,22 @@ fn residual(
     bottleneck: bool,
 ) -> Result<TensorId, GraphError> {
     let named = |part: &str| format!("{name}/{part}");
-    let plan = |filters, kernel, stride, relu| ConvNormParams { filters, kernel, stride, relu };
-    let (convs, channels) = if bottleneck {
-        let wide = 4 * width;
-        let convs =
-            vec![plan(width, 1, 1, true), plan(width, 3, stride, true), plan(wide, 1, 1, false)];
-        (convs, wide)
+    let channels = if bottleneck { 4 * width } else { width };
+    let first = ConvNormParams { filters: width, kernel: 3, stride, relu: true };
+    let last = ConvNormParams { filters: channels, kernel: 3, stride: 1, relu: false };
+    let convs = if bottleneck {
+        let narrowing = ConvNormParams { kernel: 1, stride: 1, ..first };
+        vec![narrowing, first, ConvNormParams { kernel: 1, ..last }]
     } else {
-        (vec![plan(width, 3, stride, true), plan(width, 3, 1, false)], width)
+        vec![first, last]
     };
     let mut y = x;
     for (index, step) in (1..).zip(convs) {
         y = conv(model, &named(&format!("conv{index}")), y, step)?;
     }
     let shortcut = if stride != 1 || model.ty(x).shape[1] != channels {
-        conv(model, &named("downsample"), x, plan(channels, 1, stride, false))?
+        let downsample = ConvNormParams { kernel: 1, stride, ..last };
+        conv(model, &named("downsample"), x, downsample)?
     } else {
         x
     };

@@ -48,10 +48,12 @@ impl FileBatch {
     /// True if the spec may set this number of samples in a micro-batch: an input has a dimension
     /// of that size, and the file leaves open which dimension counts samples.
     pub(crate) fn may_be(&self, samples: u64, graph: &OnnxGraph) -> bool {
-        let inputs = || graph.inputs.iter().map(|input| graph.value(*input));
-        self.samples == samples
-            || self.assumption.is_some()
-                && (samples == 1 || inputs().any(|input| input.dims.contains(&samples)))
+        if self.samples == samples {
+            return true;
+        }
+        let mut inputs = graph.inputs.iter().map(|input| graph.value(*input));
+        self.assumption.is_some()
+            && (samples == 1 || inputs.any(|input| input.dims.contains(&samples)))
     }
 }
 

@@ -88,8 +88,12 @@ impl<'a> Importer<'a> {
 
     /// For each value, true if it is a trained weight or depends on one.
     fn trained_values(&self) -> Vec<bool> {
-        let is_weight = |value: &OnnxValue| self.role(value) == TensorRole::Parameter;
-        let mut trained: Vec<bool> = self.file.values.iter().map(is_weight).collect();
+        let mut trained: Vec<bool> = self
+            .file
+            .values
+            .iter()
+            .map(|value| self.role(value) == TensorRole::Parameter)
+            .collect();
         for node in &self.file.nodes {
             if node.inputs.iter().flatten().any(|input| trained[input.index()]) {
                 node.outputs.iter().flatten().for_each(|output| trained[output.index()] = true);

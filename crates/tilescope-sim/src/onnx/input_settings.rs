@@ -40,7 +40,8 @@ impl Importer<'_> {
             let Some(tensor) = *tensor else { continue };
             let number: Option<u32> = value.trim().parse().ok();
             let refuse = |known: &'static str| {
-                let (key, value) = (key.clone(), value.clone());
+                let key = key.clone();
+                let value = value.clone();
                 GraphError::new(name, ImportProblem::Property { key, value, known })
             };
             match (kind, number) {

@@ -18,24 +18,29 @@ const LOSS_NODES: [&str; 2] = ["SoftmaxCrossEntropyLoss", "NegativeLogLikelihood
 /// The loss of the file: an output of a loss node, or an output without axes that depends on
 /// weights.
 pub(super) fn of_file(file: &OnnxGraph) -> Option<ValueId> {
-    let made_by_loss = |output: &&ValueId| match file.value(**output).source {
-        ValueSource::Node(node) => LOSS_NODES.contains(&file.nodes[node].op.as_str()),
-        _ => false,
-    };
-    let has_no_axes = |output: &&ValueId| file.value(**output).dims.is_empty();
-    let mut outputs = file.outputs.iter().filter(|output| is_single_float(file, **output));
-    let found = file.outputs.iter().find(made_by_loss);
-    let single = || outputs.find(has_no_axes).filter(|output| weights_lead_to(file, **output));
-    found.or_else(single).copied()
+    for output in &file.outputs {
+        if let ValueSource::Node(node) = file.value(*output).source
+            && LOSS_NODES.contains(&file.nodes[node].op.as_str())
+        {
+            return Some(*output);
+        }
+    }
+    let mut outputs = file.outputs.iter().copied();
+    let single = outputs
+        .find(|output| is_single_float(file, *output) && file.value(*output).dims.is_empty())?;
+    if !weights_lead_to(file, single) {
+        return None;
+    }
+    Some(single)
 }
 
 /// True if a value depends on weights: floats with axes, or floats of another file.
 fn weights_lead_to(file: &OnnxGraph, output: ValueId) -> bool {
-    let is_weight = |value: &OnnxValue| {
+    let mut made = Vec::new();
+    for value in &file.values {
         let has_axes = !value.dims.is_empty() || value.is_external;
-        value.source == ValueSource::Initializer && value.element.is_float() && has_axes
-    };
-    let mut made: Vec<bool> = file.values.iter().map(is_weight).collect();
+        made.push(value.source == ValueSource::Initializer && value.element.is_float() && has_axes);
+    }
     for node in &file.nodes {
         if node.inputs.iter().flatten().any(|input| made[input.index()]) {
             node.outputs.iter().flatten().for_each(|output| made[output.index()] = true);
@@ -79,9 +84,9 @@ fn refuse(problem: ImportProblem) -> GraphError {
 fn of_the_file(importer: &mut Importer) -> Result<(), GraphError> {
     let file = importer.file;
     let value = if importer.settings.options.loss_output.is_empty() {
-        let missing = || refuse(ImportProblem::NoLoss { outputs: output_names(file) });
-        let single = || file.outputs.iter().copied().find(|of| is_single_float(file, *of));
-        of_file(file).or_else(single).ok_or_else(missing)?
+        of_file(file)
+            .or_else(|| file.outputs.iter().copied().find(|of| is_single_float(file, *of)))
+            .ok_or_else(|| refuse(ImportProblem::NoLoss { outputs: output_names(file) }))?
     } else {
         let value = named_output(importer)?;
         if !is_single_float(file, value) {
@@ -109,11 +114,12 @@ fn output_names(file: &OnnxGraph) -> String {
 fn named_output(importer: &Importer) -> Result<ValueId, GraphError> {
     let file = importer.file;
     let name = &importer.settings.options.loss_output;
-    let is_float = |output: &&ValueId| file.value(**output).element.is_float();
     let mut outputs = file.outputs.iter();
     if name.is_empty() {
-        let missing = || refuse(ImportProblem::NoFloatOutput);
-        return outputs.find(is_float).copied().ok_or_else(missing);
+        return outputs
+            .find(|output| file.value(**output).element.is_float())
+            .copied()
+            .ok_or_else(|| refuse(ImportProblem::NoFloatOutput));
     }
     let found = outputs.find(|output| file.value(**output).name == *name).copied();
     found.ok_or_else(|| {

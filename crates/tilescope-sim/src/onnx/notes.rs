@@ -15,13 +15,11 @@ impl Importer<'_> {
 
     /// A note on types that IPUs do not have.
     fn narrowed_types(&self) -> Option<String> {
-        let is_used = |kind: ElementKind| {
-            let mut read = self.file.nodes.iter().flat_map(|node| node.inputs.iter().flatten());
-            read.any(|value| self.value(*value).element == kind)
-        };
-        is_used(ElementKind::BFloat16).then(|| {
-            "bfloat16 of the file is float16 here: IPUs compute in no such type".to_string()
-        })
+        let mut read = self.file.nodes.iter().flat_map(|node| node.inputs.iter().flatten());
+        if !read.any(|value| self.value(*value).element == ElementKind::BFloat16) {
+            return None;
+        }
+        Some("bfloat16 of the file is float16 here: IPUs compute in no such type".to_string())
     }
 
     /// A note on tables that the exporter wrote a second time, transposed, for the head that shares

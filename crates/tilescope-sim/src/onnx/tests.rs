@@ -190,15 +190,17 @@ fn operators_that_the_simulation_rejects_are_not_called_modelled() {
 /// Patterns as exporters write them, applied to the result of a product, with the operators that
 /// replace them.
 fn pattern_models() -> Vec<(&'static str, OnnxFileBuilder)> {
-    let (mut parts, mut models) = (Vec::new(), Vec::new());
+    let mut parts = Vec::new();
+    let mut models = Vec::new();
     for block in include_str!("patterns.txt").split("\n\n") {
         let (name, body) = block.split_once('\n').expect("a name and a model");
         let text = parts
             .iter()
             .fold(body.to_owned(), |text, (part, body): &(&str, String)| text.replace(part, body));
-        match name.starts_with('$') {
-            true => parts.push((name, text)),
-            false => models.push((name, onnx_text::model(&text))),
+        if name.starts_with('$') {
+            parts.push((name, text))
+        } else {
+            models.push((name, onnx_text::model(&text)))
         }
     }
     models

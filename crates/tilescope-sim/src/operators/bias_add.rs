@@ -55,7 +55,10 @@ impl Operator for AddBiasOp {
 
     fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
         // Rows of a field come after the channels.
-        (self.axis == 1).then_some(RowWindow::POINTWISE)
+        if self.axis != 1 {
+            return None;
+        }
+        Some(RowWindow::POINTWISE)
     }
 
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {

@@ -38,7 +38,8 @@ impl BinaryOp {
         let mut apply = |part: &str, operator: Self, operands: [TensorId; 2]| {
             backward.apply(part, operator, &operands)
         };
-        let (mut of_a, mut of_b) = (None, None);
+        let mut of_a = None;
+        let mut of_b = None;
         match self.0 {
             BinaryOpType::Add => (of_a, of_b) = (Some(dy), Some(dy)),
             BinaryOpType::Subtract => {
@@ -48,11 +49,17 @@ impl BinaryOp {
                 }
             }
             BinaryOpType::Multiply => {
-                of_a = wants_a.then(|| apply("grad_a", Self::MULTIPLY, [dy, b])).transpose()?;
-                of_b = wants_b.then(|| apply("grad_b", Self::MULTIPLY, [dy, a])).transpose()?;
+                if wants_a {
+                    of_a = Some(apply("grad_a", Self::MULTIPLY, [dy, b])?);
+                }
+                if wants_b {
+                    of_b = Some(apply("grad_b", Self::MULTIPLY, [dy, a])?);
+                }
             }
             BinaryOpType::Divide => {
-                of_a = wants_a.then(|| apply("grad_a", Self::DIVIDE, [dy, b])).transpose()?;
+                if wants_a {
+                    of_a = Some(apply("grad_a", Self::DIVIDE, [dy, b])?);
+                }
                 if wants_b {
                     // `d(a / b)/db = -(a / b) / b`
                     let ratio = apply("grad_b/ratio", Self::DIVIDE, [y, b])?;
@@ -68,12 +75,16 @@ impl BinaryOp {
                 } else {
                     [BinaryOpType::LessThanEqual, BinaryOpType::GreaterThan]
                 };
-                let mut masked = |part: &str, chosen: BinaryOpType| {
+                let mut mask_by = |part: &str, chosen: BinaryOpType| {
                     let mask = backward.apply(&format!("{part}/mask"), Self(chosen), &[a, b])?;
                     backward.apply_mask(part, dy, mask)
                 };
-                of_a = wants_a.then(|| masked("grad_a", first)).transpose()?;
-                of_b = wants_b.then(|| masked("grad_b", second)).transpose()?;
+                if wants_a {
+                    of_a = Some(mask_by("grad_a", first)?);
+                }
+                if wants_b {
+                    of_b = Some(mask_by("grad_b", second)?);
+                }
             }
             BinaryOpType::Power => {
                 if wants_a {
@@ -96,12 +107,15 @@ impl BinaryOp {
                 let of_second = backward.apply("grad/square_b", square, &[b])?;
                 let sum = backward.apply("grad/sum", Self::ADD, &[of_first, of_second])?;
                 let ratio = backward.apply("grad/ratio", Self::DIVIDE, &[dy, sum])?;
-                let mut apply =
-                    |part: &str, operand| backward.apply(part, Self::MULTIPLY, &[ratio, operand]);
-                of_a = wants_a.then(|| apply("grad_a", b)).transpose()?;
-                let product = wants_b.then(|| apply("grad_b/product", a)).transpose()?;
-                let negate = UnaryOp(UnaryOpType::Negate);
-                of_b = product.map(|of| backward.apply("grad_b", negate, &[of])).transpose()?;
+                if wants_a {
+                    of_a = Some(backward.apply("grad_a", Self::MULTIPLY, &[ratio, b])?);
+                }
+                if wants_b {
+                    let product = [ratio, a];
+                    let product = backward.apply("grad_b/product", Self::MULTIPLY, &product)?;
+                    let negate = UnaryOp(UnaryOpType::Negate);
+                    of_b = Some(backward.apply("grad_b", negate, &[product])?);
+                }
             }
             _ => return Err(backward.no_gradient_error(self.kind())),
         }
@@ -168,15 +182,20 @@ impl Operator for BinaryOp {
         let gradients = self.operand_gradients(backward, dy, wants)?;
         let mut found = Vec::new();
         for (input, gradient) in gradients.into_iter().enumerate() {
-            let of_operand = |gradient| reduce_to_operand(backward, gradient, input);
-            found.push(gradient.map(of_operand).transpose()?);
+            found.push(match gradient {
+                Some(gradient) => Some(reduce_to_operand(backward, gradient, input)?),
+                None => None,
+            });
         }
         Ok(found)
     }
 
     fn row_window(&self, inputs: &[TensorInfo]) -> Option<RowWindow> {
         let shape = broadcast_shape(inputs).ok()?;
-        (inputs[0].shape == shape).then_some(RowWindow::POINTWISE)
+        if inputs[0].shape != shape {
+            return None;
+        }
+        Some(RowWindow::POINTWISE)
     }
 
     fn unwinding(&self, inputs: &[TensorInfo], input: usize) -> Unwinding {
@@ -219,12 +238,11 @@ impl Operator for BinaryOp {
             // popops copies a repeated first operand to the layout of the result
             // (lib/popops/ElementWise.cpp, binaryOpGeneral).
             (false, full) => {
-                let layout = match full {
-                    true => lowering.layout_or_linear(node.inputs[1]),
-                    false => {
-                        let bytes = whole.dtype.bytes();
-                        TensorLayout::linear(whole.elements(), bytes, lowering.tiles)
-                    }
+                let layout = if full {
+                    lowering.layout_or_linear(node.inputs[1])
+                } else {
+                    let bytes = whole.dtype.bytes();
+                    TensorLayout::linear(whole.elements(), bytes, lowering.tiles)
                 };
                 let larger = (&whole, &layout);
                 lowering.repeat_tensor(&mut work, node.inputs[0], larger, &name);

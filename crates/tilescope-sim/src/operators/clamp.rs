@@ -35,9 +35,10 @@ impl Pointwise for ClampOp {
         dy: TensorId,
     ) -> Result<Option<TensorId>, GraphError> {
         let y = backward.node.outputs[0];
-        let apart = |value| ScalarOp::new(BinaryOpType::NotEqual, value);
-        let above = backward.apply("grad/above", apart(self.low.0), &[y])?;
-        let below = backward.apply("grad/below", apart(self.high.0), &[y])?;
+        let above = ScalarOp::new(BinaryOpType::NotEqual, self.low.0);
+        let above = backward.apply("grad/above", above, &[y])?;
+        let below = ScalarOp::new(BinaryOpType::NotEqual, self.high.0);
+        let below = backward.apply("grad/below", below, &[y])?;
         let between = BinaryOp(BinaryOpType::LogicalAnd);
         let mask = backward.apply("grad/mask", between, &[above, below])?;
         backward.apply_mask("grad", dy, mask).map(Some)

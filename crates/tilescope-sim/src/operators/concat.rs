@@ -63,7 +63,10 @@ impl Operator for ConcatOp {
     fn row_window(&self, inputs: &[TensorInfo]) -> Option<RowWindow> {
         // Rows of a field come after the channels.
         let joins_channels = self.axis == 1 && inputs.iter().all(|ty| ty.shape.len() > 2);
-        joins_channels.then_some(RowWindow { axis: Some(2), ..RowWindow::POINTWISE })
+        if !joins_channels {
+            return None;
+        }
+        Some(RowWindow { axis: Some(2), ..RowWindow::POINTWISE })
     }
 
     fn view_of_one(&self) -> Option<Arc<dyn Operator>> {

@@ -36,7 +36,8 @@ impl ConvOp {
     /// Makes a convolution with the same transforms along both dimensions of a field: `padding`
     /// zeros around it, and every `stride`th window.
     pub fn square(stride: u64, padding: u64) -> Self {
-        let (lower, upper) = (padding, padding);
+        let lower = padding;
+        let upper = padding;
         let window = ConvDimTransforms {
             input: OperandTransform {
                 padding_lower: lower,
@@ -69,13 +70,6 @@ impl ConvOp {
     /// The planner's view of the convolution, with sizes of `x` and `w` that [`Operator::infer`]
     /// has checked.
     pub(crate) fn params(&self, x: &TensorInfo, w: &TensorInfo) -> ConvParams {
-        let along = |(axis, window): (usize, &ConvDimTransforms)| FieldDim {
-            input: x.shape[2 + axis],
-            kernel: w.shape[2 + axis],
-            input_transform: window.input,
-            kernel_transform: window.kernel,
-            output_transform: window.output,
-        };
         ConvParams {
             input_type: x.dtype,
             output_type: self.output.unwrap_or(x.dtype),
@@ -83,7 +77,18 @@ impl ConvOp {
             conv_groups: self.groups,
             in_channels: x.shape[1] / self.groups,
             out_channels: w.shape[0] / self.groups,
-            dims: self.dim_transforms.iter().enumerate().map(along).collect(),
+            dims: self
+                .dim_transforms
+                .iter()
+                .enumerate()
+                .map(|(axis, window)| FieldDim {
+                    input: x.shape[2 + axis],
+                    kernel: w.shape[2 + axis],
+                    input_transform: window.input,
+                    kernel_transform: window.kernel,
+                    output_transform: window.output,
+                })
+                .collect(),
         }
     }
 
@@ -93,7 +98,8 @@ impl ConvOp {
     /// Returns an error for operands that do not fit together.
     fn checked(&self, inputs: &[TensorInfo]) -> Result<ConvParams, ShapeError> {
         expect_operands(inputs, 2)?;
-        let (x, w) = (&inputs[0], &inputs[1]);
+        let x = &inputs[0];
+        let w = &inputs[1];
         let rank = 2 + self.dim_transforms.len();
         if x.shape.len() != rank || w.shape.len() != rank {
             return Err(ShapeError::ConvOperands {
@@ -140,8 +146,10 @@ impl Operator for ConvOp {
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
-        let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
-        let (x_type, w_type) = (backward.input_type(0), backward.input_type(1));
+        let x = backward.node.inputs[0];
+        let w = backward.node.inputs[1];
+        let x_type = backward.input_type(0);
+        let w_type = backward.input_type(1);
         let mut gradients = vec![None, None];
         // Weights come first, as in a scheduler that minimises live memory (PopART's): `x` can be
         // freed before its gradient is made.
@@ -170,7 +178,10 @@ impl Operator for ConvOp {
             ..ConvDimTransforms::default()
         };
         let kernel = *inputs.get(1)?.shape.get(2)?;
-        (*rows == plain).then_some(RowWindow { axis: Some(2), kernel, stride, before, behind })
+        if *rows != plain {
+            return None;
+        }
+        Some(RowWindow { axis: Some(2), kernel, stride, before, behind })
     }
 
     fn on_rows(&self, edges: FieldEdges) -> Option<Arc<dyn Operator>> {
@@ -231,7 +242,8 @@ impl Operator for ConvDataGradOp {
     /// of its input is the convolution.
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
-        let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
+        let x = backward.node.inputs[0];
+        let w = backward.node.inputs[1];
         let w_type = backward.input_type(1);
         let mut gradients = vec![None, None];
         if backward.needs_input_gradient(1) {

@@ -38,7 +38,8 @@ impl Operator for CrossEntropyOp {
     }
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
-        let (probabilities, labels) = (backward.node.outputs[1], backward.node.inputs[1]);
+        let probabilities = backward.node.outputs[1];
+        let labels = backward.node.inputs[1];
         let gradient = backward.apply("grad", CrossEntropyGradOp, &[probabilities, labels])?;
         Ok(vec![Some(gradient), None])
     }

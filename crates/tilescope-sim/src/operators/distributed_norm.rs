@@ -27,7 +27,10 @@ const ROWS: usize = 2;
 /// The operators of a norm on parts of a field. `None` for an input that is not a field.
 pub(super) fn over_rows(kind: NormKind, inputs: &[TensorInfo]) -> Option<SumsOverRows> {
     let is_field = inputs.first().is_some_and(|x| x.shape.len() > ROWS);
-    is_field.then(|| SumsOverRows {
+    if !is_field {
+        return None;
+    }
+    Some(SumsOverRows {
         sums: Arc::new(NormSumsOp(kind)),
         results: Arc::new(NormOfSumsOp(kind)),
         axis: ROWS,
@@ -144,8 +147,8 @@ impl NormOfSumsOp {
         for (index, sums) in others.iter().enumerate() {
             work.append(lowering.relayout_tensor(*sums, &layout, "Norm/allReduce"));
             let add = if index == 0 { elementwise::apart } else { elementwise::in_place };
-            let (name, operation) =
-                ("Norm/allReduce/Add", ElementwiseOp::Binary(BinaryOpType::Add));
+            let name = "Norm/allReduce/Add";
+            let operation = ElementwiseOp::Binary(BinaryOpType::Add);
             work.push(add(name, operation, DType::Float, &layout.elements));
         }
         work
@@ -172,7 +175,8 @@ impl Operator for NormOfSumsOp {
     }
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
-        let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
+        let inputs = &backward.node.inputs;
+        let outputs = &backward.node.outputs;
         let parts = inputs.len() - self.operands();
         let operands = [inputs[0], inputs[1], outputs[1], outputs[2], backward.gradient()?];
         let made = backward.apply_all("grad", NormOfSumsGradOp(self.0), &operands)?;
@@ -209,7 +213,8 @@ impl Operator for NormOfSumsGradOp {
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 5)?;
-        let (x, scale) = (&inputs[0], &inputs[1]);
+        let x = &inputs[0];
+        let scale = &inputs[1];
         Ok(vec![x.clone(), scale.clone(), scale.clone(), sums_type(self.0, x)])
     }
 

@@ -84,7 +84,8 @@ impl Operator for MatMulOp {
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
-        let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
+        let x = backward.node.inputs[0];
+        let w = backward.node.inputs[1];
         let part = |product| Self { product, ..*self };
         let mut gradients = vec![None, None];
         // Weights come first, as in a scheduler that minimises live memory (PopART's): `x` can be

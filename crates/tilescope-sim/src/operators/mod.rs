@@ -285,7 +285,8 @@ impl OutputAlias {
         self,
         node: &NodeOperands<'a>,
     ) -> Option<(&'a [TensorId], &'a [TensorId], bool)> {
-        let (inputs, outputs) = (node.inputs, node.outputs);
+        let inputs = node.inputs;
+        let outputs = node.outputs;
         match self {
             Self::NoAlias => None,
             Self::View(input) => Some((&inputs[input..=input], outputs, true)),

@@ -88,7 +88,8 @@ impl Operator for NllGradOp {
 /// Checks values `[batch, classes]` and labels `[batch]`.
 pub(crate) fn check_labels(inputs: &[TensorInfo]) -> Result<(), ShapeError> {
     expect_operands(inputs, 2)?;
-    let (values, labels) = (&inputs[0], &inputs[1]);
+    let values = &inputs[0];
+    let labels = &inputs[1];
     if values.shape.len() != 2 || labels.shape != values.shape[..1] {
         return Err(ShapeError::Operands {
             expected: "values [batch, classes] and labels [batch]",

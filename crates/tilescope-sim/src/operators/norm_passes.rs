@@ -34,7 +34,8 @@ pub(crate) fn gradients(
     kind: NormKind,
     backward: &mut GradientBuilder,
 ) -> Result<Vec<TensorId>, GraphError> {
-    let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
+    let inputs = &backward.node.inputs;
+    let outputs = &backward.node.outputs;
     let operands = [inputs[0], inputs[1], outputs[1], outputs[2], backward.gradient()?];
     backward.apply_all("grad", NormGradOp(kind), &operands)
 }

@@ -153,7 +153,8 @@ impl UpdateWork<'_> {
         self.work.push(elementwise::fused(name, expression, (DType::Float, &one), true));
         let sent = one.map(|count| *count * DType::Float.bytes());
         let received = self.elements.map(|_| DType::Float.bytes());
-        let (messages, speed) = (TileMessages::each_way(1), self.machine.exchange_speed());
+        let messages = TileMessages::each_way(1);
+        let speed = self.machine.exchange_speed();
         let tiles = self.machine.tiles;
         self.work.push_some(exchange::phase(to, &received, &sent, messages, tiles, speed));
     }
@@ -178,12 +179,14 @@ fn squared_norms(
     let flat = TensorInfo::new([layout.elements.total().0], update.dtype);
     let seen = TensorLayout { elements: layout.elements.clone(), order: ElementOrder::Linear };
     let rows = TensorRows::new(&flat, seen, &[0]);
-    let (machine, float) = (update.machine, DType::Float);
-    let mut norm = |name: &str| {
+    let machine = update.machine;
+    let float = DType::Float;
+    let mut add_squares = |name: &str| {
         rows.reduce(machine, &mut update.work, name, ReduceOperation::SquareAdd, float)
             .map_err(|error| node.error(error))
     };
-    let [weights, _] = [norm("lambSquare/weights")?, norm("lambSquare/step")?];
+    let weights = add_squares("lambSquare/weights")?;
+    add_squares("lambSquare/step")?;
     Ok(ReplicaSum {
         after: update.work.items.len(),
         dtype: float,
@@ -226,7 +229,8 @@ impl Operator for VarUpdateOp {
         for state in &node.inputs[2..] {
             lowering.set_layout(*state, layout.clone());
         }
-        let (machine, elements) = (&lowering.machine, &layout.elements);
+        let machine = &lowering.machine;
+        let elements = &layout.elements;
         let mut update = UpdateWork { machine, work, dtype, elements };
         let mut replica_sum = None;
         match self.optimizer {
@@ -241,10 +245,10 @@ impl Operator for VarUpdateOp {
                     let phase = elementwise::apart("gradientUnscale", product, dtype, elements);
                     update.work.push(phase);
                 }
-                let state = |at: usize| lowering.tensor_type(node.inputs[2 + at]).dtype;
+                let states = [2, 3].map(|at| lowering.tensor_type(node.inputs[at]).dtype);
                 let decays = self.optimizer != Optimizer::Adam;
                 let step = if decays { DECAYING_STEP } else { STEP };
-                update.adaptive_step([state(0), state(1)], step);
+                update.adaptive_step(states, step);
             }
         }
         let mut rate = SCALAR_FUNCTION;

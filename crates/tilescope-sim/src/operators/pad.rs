@@ -22,7 +22,8 @@ pub struct PadOp {
 impl PadOp {
     /// The layout of the operand within a padded tensor of `shape` and layout `whole`.
     fn inner(&self, shape: &[u64], whole: &TensorLayout) -> TensorLayout {
-        let (mut shape, mut inner) = (shape.to_vec(), whole.clone());
+        let mut shape = shape.to_vec();
+        let mut inner = whole.clone();
         for (axis, (before, behind)) in self.before.iter().zip(&self.behind).enumerate() {
             let range = *before..shape[axis] - behind;
             inner = inner.slice(&shape, axis, range.clone());

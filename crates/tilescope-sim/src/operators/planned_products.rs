@@ -366,9 +366,10 @@ impl LoweringContext<'_> {
     /// The placement of the operands of a convolution with the `forward` shape.
     fn conv_placement(&self, node: &NodeOperands, forward: &ConvParams) -> ProductPlacement {
         let first = self.first_tile();
-        let start = match self.planning_of(node).conv_dithering {
-            true => ConvStartTile::dithered(forward, self.training, self.machine.tiles),
-            false => first,
+        let start = if self.planning_of(node).conv_dithering {
+            ConvStartTile::dithered(forward, self.training, self.machine.tiles)
+        } else {
+            first
         };
         ProductPlacement { axes: CONV_AXES, cut: MatMulSerialParts::NONE, start }
     }

@@ -53,8 +53,9 @@ impl PoolOp {
 
     /// Makes a pooling to the mean of all `height` x `width` elements of a channel.
     pub(crate) fn global_average(height: u64, width: u64) -> Self {
-        let window = |kernel| PoolWindow { kernel, stride: 1, before: 0, behind: 0 };
-        Self { kind: PoolingType::Average, windows: vec![window(height), window(width)] }
+        let rows = PoolWindow { kernel: height, stride: 1, before: 0, behind: 0 };
+        let columns = PoolWindow { kernel: width, ..rows };
+        Self { kind: PoolingType::Average, windows: vec![rows, columns] }
     }
 
     /// The planes, rows and columns of `input`. With fewer dimensions only the last ones are used.
@@ -148,18 +149,18 @@ impl PoolOp {
     ) -> LoweringResult {
         let operands: Vec<_> =
             node.inputs.iter().map(|tensor| lowering.layout_or_linear(*tensor)).collect();
-        let group = |operand: usize| {
-            let shape = &lowering.tensor_type(node.inputs[operand]).shape;
-            operands[operand].order.group_along(shape, 1)
-        };
+        let types = node.inputs.iter().map(|tensor| lowering.tensor_type(*tensor));
+        let groupings = operands.iter().zip(types);
+        let groupings = groupings.map(|(layout, ty)| layout.order.group_along(&ty.shape, 1));
+        let groupings: Vec<u64> = groupings.collect();
         let pooling = PoolingParams {
             pass: PoolingPass { kind: self.kind, backward },
             dtype: input.dtype,
             batch: input.shape[0],
             channels: input.shape[1],
             axes: self.axes(input),
-            grouping: group(operands.len() - 1),
-            forward_grouping: group(0),
+            grouping: groupings[groupings.len() - 1],
+            forward_grouping: groupings[0],
         };
         let bytes = input.dtype.bytes();
         let sources = operands.iter().fold(TileRuns::empty(), |sum, operand| {
@@ -217,7 +218,8 @@ impl Operator for PoolOp {
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
-        let (input, output) = (backward.node.inputs[0], backward.node.outputs[0]);
+        let input = backward.node.inputs[0];
+        let output = backward.node.outputs[0];
         let operator = self.gradient(backward.input_type(0));
         // Only a maximum needs the position that it came from.
         let operands = match self.kind {

@@ -34,7 +34,8 @@ impl ReduceOp {
         backward: &mut GradientBuilder,
         gradient: TensorId,
     ) -> Result<TensorId, GraphError> {
-        let (x, y) = (backward.node.inputs[0], backward.node.outputs[0]);
+        let x = backward.node.inputs[0];
+        let y = backward.node.outputs[0];
         // The results as rows of one value, which repeat along the reduced axes.
         let mut shape = backward.input_type(0).shape;
         self.axes.iter().for_each(|axis| shape[*axis] = 1);

@@ -112,7 +112,8 @@ impl Operator for RnnOp {
         if !self.keeps_intermediates {
             return Err(GraphError::new(backward.node.name, GraphProblem::NothingKept));
         }
-        let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
+        let inputs = &backward.node.inputs;
+        let outputs = &backward.node.outputs;
         let operands = [gradient, inputs[0], inputs[1], inputs[2], outputs[0], outputs[1]];
         let operator = self.gradient(backward.needs_input_gradient(1));
         let made = backward.apply_all("grad", operator, &operands)?;

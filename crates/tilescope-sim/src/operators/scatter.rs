@@ -73,16 +73,15 @@ impl Operator for ScatterOp {
             ScatterUpdate::Add => multi_slice::plan(&params, machine.tiles.into(), true),
         };
         let lowered = MultiSliceLowering::new(&machine, params, plan);
-        let placed = |layout, tensor: &TensorInfo| without_padding(layout, tensor);
-        let held = placed(lowered.table(), &ty);
+        let held = without_padding(lowered.table(), &ty);
         let mut work = lowering.place_or_relayout(table, held.clone(), "scatter/table");
         // The table itself stays unchanged. The result is a modified copy.
         work.push(relayout::copy("scatter", ty.dtype, &held.elements, ty.shape[1]));
-        let numbers = placed(lowered.indices(), lowering.tensor_type(indices));
+        let numbers = without_padding(lowered.indices(), lowering.tensor_type(indices));
         work.append(lowering.place_or_relayout(indices, numbers, "scatter/indices"));
         match node.inputs.get(2) {
             Some(rows) => {
-                let layout = placed(lowered.slices(), lowering.tensor_type(*rows));
+                let layout = without_padding(lowered.slices(), lowering.tensor_type(*rows));
                 work.append(lowering.place_or_relayout(*rows, layout, "scatter/rows"));
             }
             None => {

@@ -50,16 +50,16 @@ impl Operator for SelectOp {
 
     fn row_window(&self, inputs: &[TensorInfo]) -> Option<RowWindow> {
         let same = inputs.iter().all(|operand| operand.shape == inputs[0].shape);
-        same.then_some(RowWindow::POINTWISE)
+        if !same {
+            return None;
+        }
+        Some(RowWindow::POINTWISE)
     }
 
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let whole = lowering.tensor_type(node.outputs[0]).clone();
         let is_whole = |lowering: &LoweringContext, tensor: TensorId| {
             lowering.tensor_type(tensor).shape == whole.shape
-        };
-        let is_scalar = |lowering: &LoweringContext, tensor: TensorId| {
-            lowering.tensor_type(tensor).elements().0 == 1 && whole.elements().0 > 1
         };
         let [condition, x, y] = [node.inputs[0], node.inputs[1], node.inputs[2]];
         // The vertices follow the layout of the first whole operand, as in popops.
@@ -68,7 +68,10 @@ impl Operator for SelectOp {
             Some(tensor) => lowering.layout_or_linear(tensor),
             None => TensorLayout::linear(whole.elements(), whole.dtype.bytes(), lowering.tiles),
         };
-        let form = match [condition, x, y].map(|operand| is_scalar(lowering, operand)) {
+        let are_scalars = [condition, x, y].map(|operand| {
+            lowering.tensor_type(operand).elements().0 == 1 && whole.elements().0 > 1
+        });
+        let form = match are_scalars {
             [_, true, true] => SelectForm::TwoScalars,
             [true, _, _] => SelectForm::OneCondition,
             _ => SelectForm::Elements,

@@ -69,7 +69,8 @@ impl LoweringContext<'_> {
 
     /// The phase that copies one part out of a tensor, or into it.
     fn slices(&mut self, tensor: TensorId, parts: u64, name: &str, vertex: &str) -> WorkPhase {
-        let (dtype, machine) = (self.tensor_type(tensor).dtype, self.machine);
+        let dtype = self.tensor_type(tensor).dtype;
+        let machine = self.machine;
         let elements = self.part_elements(tensor, parts);
         let vertex = format!("popops::{vertex}<{}>", dtype.poplar_name());
         elementwise::phase(name, vertex, 2, &elements, |count| {

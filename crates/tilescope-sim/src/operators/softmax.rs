@@ -76,7 +76,8 @@ impl Operator for SoftmaxGradOp {
 
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
-        let (dtype, layout) = (ty.dtype, lowering.layout_or_linear(node.inputs[0]));
+        let dtype = ty.dtype;
+        let layout = lowering.layout_or_linear(node.inputs[0]);
         let name = |part: &str| format!("SoftMaxGrad/{part}");
         let mut work = lowering.relayout_tensor(node.inputs[1], &layout, "SoftMaxGrad");
         let rows = TensorRows::new(&ty, layout.clone(), &[self.0.axis]);

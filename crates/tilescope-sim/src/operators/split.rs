@@ -36,12 +36,11 @@ impl Operator for SplitOp {
                 ty: ty.clone(),
             });
         }
-        let part = |size: &u64| {
-            let mut part = ty.clone();
+        let mut parts = vec![ty.clone(); self.sizes.len()];
+        for (part, size) in parts.iter_mut().zip(&self.sizes) {
             part.shape[self.axis] = *size;
-            part
-        };
-        Ok(self.sizes.iter().map(part).collect())
+        }
+        Ok(parts)
     }
 
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {

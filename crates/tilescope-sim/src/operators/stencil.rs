@@ -85,7 +85,8 @@ impl Operator for StencilOp {
         let above = if self.above { rows.next() } else { None };
         let below = if self.below { rows.next() } else { None };
         let received = ReceivedRows { above, below };
-        let (tiles, speed) = (lowering.tiles, lowering.exchange_speed());
+        let tiles = lowering.tiles;
+        let speed = lowering.exchange_speed();
         work.append(field.sweep(self.neighbours, &received, tiles, speed));
         lowering.set_layout(node.outputs[0], field.layout(lowering.tiles));
         Ok(work.into())

@@ -51,7 +51,8 @@ impl OperatorCases {
         let ty = |shape: &[u64]| TensorInfo::new(shape, dtype);
         let int = |shape: &[u64]| TensorInfo::new(shape, DType::Int);
         let truth = |shape: &[u64]| TensorInfo::new(shape, DType::Bool);
-        let (cube, matrix) = (ty(&[batch, rows, columns]), ty(&[rows, columns]));
+        let cube = ty(&[batch, rows, columns]);
+        let matrix = ty(&[rows, columns]);
         cases.elementwise(&cube, &truth(&[batch, rows, columns]));
         cases.repeated(&cube);
         cases.add(ReshapeOp { shape: vec![batch * columns, rows] }, [&cube], true);
@@ -206,7 +207,8 @@ impl OperatorCases {
     /// Adds layers with weights, poolings and norms.
     fn layers(&mut self, [batch, rows, columns]: [u64; 3], dtype: DType) {
         // The search for plans of large layers takes long, and other tests cover it.
-        let (rows, columns) = (rows.min(14), columns.min(40));
+        let rows = rows.min(14);
+        let columns = columns.min(40);
         let ty = |shape: &[u64]| TensorInfo::new(shape, dtype);
         let image = ty(&[batch, 4, rows + 2, columns + 2]);
         let channels = ty(&[4]);
@@ -315,7 +317,8 @@ pub(crate) fn check_lowering(graph: &ModelGraph, label: &str) -> BTreeSet<String
 }
 
 fn check_lowering_on(chip: Chip, graph: &ModelGraph, label: &str) -> BTreeSet<String> {
-    let (planning, plans) = (PoplibsOptions::default(), PlanCache::new());
+    let planning = PoplibsOptions::default();
+    let plans = PlanCache::new();
     let machine = IpuTarget::all_tiles_of(chip);
     let mut context = LoweringContext::new(&graph.tensors, machine, true, &planning, &plans);
     let mut lowering = GraphLowering::new(graph, &mut context);
@@ -409,7 +412,8 @@ fn lookups_in_parts_take_no_more_memory() {
     };
     let room = |parts| {
         let graph = case(parts).graph(TensorRole::Activation);
-        let (planning, plans) = (PoplibsOptions::default(), PlanCache::new());
+        let planning = PoplibsOptions::default();
+        let plans = PlanCache::new();
         let machine = IpuTarget::all_tiles_of(MK2);
         let mut context = LoweringContext::new(&graph.tensors, machine, true, &planning, &plans);
         let node = &graph.nodes[0];

@@ -49,7 +49,8 @@ impl Operator for TopKOp {
     /// willow/src/popx/op/topkx.cpp).
     fn differentiate(&self, backward: &mut GradientBuilder) -> GradientResult {
         let gradient = backward.gradient()?;
-        let (ty, indices) = (backward.input_type(0), backward.node.outputs[1]);
+        let ty = backward.input_type(0);
+        let indices = backward.node.outputs[1];
         let name = backward.node.name.to_string();
         let numbers = linear_index::along_axis(
             &mut *backward.graph,

@@ -24,7 +24,8 @@ impl Pointwise for UnaryOp {
         backward: &mut GradientBuilder,
         dy: TensorId,
     ) -> Result<Option<TensorId>, GraphError> {
-        let (x, y) = (backward.node.inputs[0], backward.node.outputs[0]);
+        let x = backward.node.inputs[0];
+        let y = backward.node.outputs[0];
         let mut apply = |part: &str, operation: BinaryOp, operands: [TensorId; 2]| {
             backward.apply(part, operation, &operands)
         };

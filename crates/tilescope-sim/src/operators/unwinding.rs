@@ -38,7 +38,10 @@ impl Unwinding {
             }
             Self::Stretch { axis, range } => layout.slice(shape, *axis, range.clone()),
         };
-        (unwound.order != ElementOrder::Unknown).then_some(unwound)
+        if unwound.order == ElementOrder::Unknown {
+            return None;
+        }
+        Some(unwound)
     }
 }
 

@@ -5,8 +5,8 @@ use super::clocks::{SyncReach, TileGroup};
 use super::host::HostTimeline;
 use super::{ProgramRunner, RunPosition, StepSink, cycles_of};
 use crate::compile::{
-    CompiledProgram, HostExchange, HostStreamCopy, InterIpuFlow, LeafProgramCost, StageCopyGroup,
-    host_exchanges, whole_ipu_cost,
+    CompiledProgram, HostExchange, HostStreamCopy, LeafProgramCost, StageCopyGroup, host_exchanges,
+    whole_ipu_cost,
 };
 use crate::specification::OverlapIo;
 use crate::targets::IpuLink;
@@ -43,16 +43,18 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     }
 
     fn host_reach(&self) -> SyncReach {
-        match self.spec.options.sync_replicas_independently {
-            true => SyncReach::Replica,
-            false => SyncReach::AllReplicas,
+        if self.spec.options.sync_replicas_independently {
+            SyncReach::Replica
+        } else {
+            SyncReach::AllReplicas
         }
     }
 
     /// Syncs the I/O tiles of some IPUs while their compute tiles work.
     fn external_io_sync(&mut self, program: ProgramId, ipus: &[IpuId]) -> Result<(), S::Error> {
         let tiles = self.compiled.compilation.target.io_tiles_per_ipu;
-        let (cycles, reach) = (self.compiled.system.external_sync_cycles, self.host_reach());
+        let cycles = self.compiled.system.external_sync_cycles;
+        let reach = self.host_reach();
         self.sync(program, ipus, (TileGroup::Io, tiles), cycles, reach)
     }
 
@@ -83,10 +85,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         for (class, ready) in ready.iter().enumerate() {
             self.clocks.waits_mut(class).loader += *ready;
         }
-        let alike = |cycles| vec![cycles; ready.len()];
+        let framework = vec![framework; ready.len()];
+        let launch = vec![launch; ready.len()];
         self.wait_for_host(HostCallPart::Loader, &ready, SyncReach::Replica)?;
-        self.wait_for_host(HostCallPart::Framework, &alike(framework), SyncReach::Replica)?;
-        self.wait_for_host(HostCallPart::Launch, &alike(launch), SyncReach::Replica)?;
+        self.wait_for_host(HostCallPart::Framework, &framework, SyncReach::Replica)?;
+        self.wait_for_host(HostCallPart::Launch, &launch, SyncReach::Replica)?;
         for (host, now) in self.hosts.iter_mut().zip(self.clocks.latest_of_classes()) {
             host.launched(now);
         }
@@ -146,8 +149,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         for group in host_exchanges(copies.iter().copied(), merge) {
             let together: Vec<&HostStreamCopy> =
                 group.iter().flat_map(HostExchange::copies).collect();
-            let fresh = |copy: &&&HostStreamCopy| !self.prefetched.contains(&copy.transfer);
-            let fresh: Vec<&HostStreamCopy> = together.iter().filter(fresh).copied().collect();
+            let mut fresh = together.clone();
+            fresh.retain(|copy| !self.prefetched.contains(&copy.transfer));
             for group in host_exchanges(fresh, true) {
                 let lane = HostCopyLane::of(&group);
                 self.copy_from_host(&group, lane)?;
@@ -214,7 +217,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let stage = &self.compiled.placement.stages[copy.stage].name;
         let label = format!("{stage} callback {micro_batch}");
         let start = RunPosition { step: first, cycle: busy.start };
-        let (kind, index) = (MarkKind::Callback, micro_batch);
+        let kind = MarkKind::Callback;
+        let index = micro_batch;
         let words = MarkWords { kind, label: &label, ipu: None, pass: None, index };
         self.emit_mark(words, &start, busy.end)
     }
@@ -222,12 +226,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     fn copy_to_host(&mut self, group: &[HostExchange], lane: HostCopyLane) -> Result<(), S::Error> {
         let mut synced = Vec::new();
         for exchange in group {
-            let free = |host: &HostTimeline| {
-                let buffers = exchange.copies().map(|copy| copy.transfer);
-                let free = buffers.map(|stream| host.result_buffer_free(stream));
-                free.max().unwrap_or_default()
-            };
-            let free: Vec<Cycles> = self.hosts.iter().map(free).collect();
+            let mut free = Vec::new();
+            for host in &self.hosts {
+                let buffers = exchange.copies().map(|copy| host.result_buffer_free(copy.transfer));
+                free.push(buffers.max().unwrap_or_default());
+            }
             self.sync_for_host(exchange, lane, &mut synced)?;
             let begun = self.stream(exchange, lane, &free)?;
             let mut sent = Cycles::ZERO;
@@ -350,19 +353,19 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         ready: &[Cycles],
     ) -> Result<Vec<Cycles>, S::Error> {
         let system = &self.compiled.system;
-        let cost = |copy: &HostStreamCopy, cycles: Cycles| {
-            whole_ipu_cost(copy.ipu, cycles, copy.active_tiles)
-        };
-        let (first, last) = (exchange.first(), exchange.last());
-        let end = cost(last, system.stream_end_cycles);
-        let transfers = exchange.copies().map(|copy| {
+        let first = exchange.first();
+        let last = exchange.last();
+        let mut costs = Vec::new();
+        for copy in exchange.copies() {
             let cycles = system.host_cycles(copy.bytes_in + copy.bytes_out);
-            let (bytes_in, bytes_out) = (copy.bytes_in, copy.bytes_out);
-            LeafProgramCost { bytes_in, bytes_out, ..cost(copy, cycles) }
-        });
-        let costs: Vec<LeafProgramCost> = transfers.chain([end]).collect();
+            let mut cost = whole_ipu_cost(copy.ipu, cycles, copy.active_tiles);
+            cost.bytes_in = copy.bytes_in;
+            cost.bytes_out = copy.bytes_out;
+            costs.push(cost);
+        }
+        costs.push(whole_ipu_cost(last.ipu, system.stream_end_cycles, last.active_tiles));
         let waiting = self.begin_cycles(exchange.ipu(), lane, ready);
-        let begin = cost(first, waiting[0]);
+        let begin = whole_ipu_cost(first.ipu, waiting[0], first.active_tiles);
         let steps = exchange.steps();
         if self.host_reach() == SyncReach::AllReplicas {
             self.note_meeting(steps[0]);
@@ -390,16 +393,18 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let until: Vec<Cycles> = until.collect();
         let first = until.iter().copied().min().unwrap_or_default();
         let latest = until.iter().copied().max().unwrap_or_default();
-        let begin = |(class, (now, own)): (usize, (&Cycles, &Cycles))| {
+        let mut cycles = Vec::new();
+        for (class, (now, own)) in now.into_iter().zip(until).enumerate() {
             let waits = self.clocks.waits_mut(class);
-            waits.host += *own - *now - handshake;
-            if !together {
-                return *own - *now;
+            waits.host += own - now - handshake;
+            if together {
+                waits.met(own - first, latest - own);
+                cycles.push(latest - now);
+            } else {
+                cycles.push(own - now);
             }
-            waits.met(*own - first, latest - *own);
-            latest - *now
-        };
-        now.iter().zip(&until).enumerate().map(begin).collect()
+        }
+        cycles
     }
 
     pub(super) fn link_copy(&mut self, copy: &StageCopyGroup) -> Result<(), S::Error> {
@@ -451,25 +456,35 @@ fn link_costs(copy: &StageCopyGroup, compiled: &CompiledProgram) -> Vec<LeafProg
             *bytes_over.entry(link).or_default() += flow.bytes;
         }
     }
-    let cycles_of = |flow: &InterIpuFlow| {
-        let links = IpuLink::path(flow.from, flow.to).into_iter();
-        links.map(|link| compiled.system.link_cycles(link, bytes_over[&link])).max()
-    };
-    let cost = |ipu: IpuId| {
-        let mine = copy.flows.iter().filter(|flow| flow.from == ipu || flow.to == ipu);
-        let cycles = mine.filter_map(cycles_of).max()?;
-        let total = |is_counted: fn(&InterIpuFlow, IpuId) -> bool| {
-            copy.flows.iter().filter(|flow| is_counted(flow, ipu)).map(|flow| flow.bytes).sum()
-        };
-        Some(LeafProgramCost {
+    let mut costs = Vec::new();
+    for ipu in (0..compiled.compilation.target.ipus_per_replica).map(IpuId) {
+        let mut bytes_in = Bytes::ZERO;
+        let mut bytes_out = Bytes::ZERO;
+        let mut longest = None;
+        for flow in &copy.flows {
+            if flow.from != ipu && flow.to != ipu {
+                continue;
+            }
+            if flow.to == ipu {
+                bytes_in += flow.bytes;
+            }
+            if flow.from == ipu {
+                bytes_out += flow.bytes;
+            }
+            for link in IpuLink::path(flow.from, flow.to) {
+                longest = longest.max(Some(compiled.system.link_cycles(link, bytes_over[&link])));
+            }
+        }
+        let Some(cycles) = longest else { continue };
+        costs.push(LeafProgramCost {
             ipu,
             cycles,
             fastest_tile_cycles: cycles,
             active_tiles: copy.active_tiles.get(ipu.index()).copied().unwrap_or(0),
             tile_balance: 1.0,
-            bytes_in: total(|flow, ipu| flow.to == ipu),
-            bytes_out: total(|flow, ipu| flow.from == ipu),
-        })
-    };
-    (0..compiled.compilation.target.ipus_per_replica).map(IpuId).filter_map(cost).collect()
+            bytes_in,
+            bytes_out,
+        });
+    }
+    costs
 }

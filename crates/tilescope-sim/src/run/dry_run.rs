@@ -110,9 +110,10 @@ pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
     let clock = spec.target.chip.clock;
     let own = samples_ready.first().copied().unwrap_or_default();
     // Replicas that sync with the host together begin when the last one has its samples.
-    let waiting = match spec.options.sync_replicas_independently {
-        true => own,
-        false => samples_ready.iter().copied().max().unwrap_or_default(),
+    let waiting = if spec.options.sync_replicas_independently {
+        own
+    } else {
+        samples_ready.iter().copied().max().unwrap_or_default()
     };
     if samples_ready.len() > 1 {
         let source = SampleSource::Host(&samples_ready);
@@ -155,11 +156,16 @@ fn waits_for_loaders(
     let loads: Vec<f64> = loads.collect();
     let slowest = loads.iter().copied().fold(0.0, f64::max);
     let longest = host::wait_for_loader(host, call, slowest);
-    let wait = |load: f64| match load < slowest {
-        true => host::wait_for_loader(host, call + longest, load),
-        false => longest,
-    };
-    loads.into_iter().map(wait).collect()
+    let mut waits = Vec::new();
+    for load in loads {
+        let faster = load < slowest;
+        waits.push(if faster {
+            host::wait_for_loader(host, call + longest, load)
+        } else {
+            longest
+        });
+    }
+    waits
 }
 
 /// The inputs of one host call.

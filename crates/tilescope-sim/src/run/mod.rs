@@ -463,16 +463,19 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let compiled: &'a CompiledProgram = self.compiled;
         let schedule = &compiled.schedule;
         let next = schedule.slots.get(index + 1);
-        let again = (iteration + 1 < schedule.iterations).then(|| schedule.slots.first());
-        let works_next = |copy: &&'a HostStreamCopy| {
-            let slot = match copy.route.overlap {
-                OverlapIo::None => None,
-                OverlapIo::InnerLoop => next,
-                OverlapIo::Loops => next.or(again.flatten()),
-            };
-            slot.is_some_and(|slot| forward(slot, copy).is_some())
-        };
-        self.inputs.iter().filter(works_next).collect()
+        let repeats = iteration + 1 < schedule.iterations;
+        self.inputs
+            .iter()
+            .filter(|copy| {
+                let slot = match copy.route.overlap {
+                    OverlapIo::None => None,
+                    OverlapIo::InnerLoop => next,
+                    OverlapIo::Loops if repeats => next.or(schedule.slots.first()),
+                    OverlapIo::Loops => next,
+                };
+                slot.is_some_and(|slot| forward(slot, copy).is_some())
+            })
+            .collect()
     }
 
     fn slot(&mut self, slot: &ScheduleSlot, index: usize, iteration: u64) -> Result<(), S::Error> {
@@ -492,15 +495,16 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         for copy in self.outputs {
             if let Some(turn) = forward(slot, copy) {
                 self.items(&copy.sum_items)?;
-                sent.extend(self.sends_output(turn, iteration).then_some(copy));
+                if self.sends_output(turn, iteration) {
+                    sent.push(copy);
+                }
             }
         }
         self.send_or_hand_over(&sent)?;
         for copy in compiled.parts.link_copies.iter().filter(|_| slot.stage_copies_follow) {
-            let works = |(stage, pass): &(usize, TrainingPass)| {
-                slot.turns.iter().any(|turn| (turn.stage, turn.pass) == (*stage, *pass))
-            };
-            if copy.after.is_empty() || copy.after.iter().any(works) {
+            let follows =
+                slot.turns.iter().any(|turn| copy.after.contains(&(turn.stage, turn.pass)));
+            if copy.after.is_empty() || follows {
                 self.link_copy(copy)?;
             }
         }
@@ -550,12 +554,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// True if IPUs exchange data with other replicas during a slot. The other IPUs sync with them
     /// before it.
     fn meet(&self, slot: &ScheduleSlot) -> bool {
-        let joins = |stage: usize, pass| self.meeting_passes.contains(&(stage, pass));
-        let meets = |turn: &StageTurn| {
-            joins(turn.stage, turn.pass)
-                || (self.update_behind(turn).is_some() && joins(turn.stage, TrainingPass::Update))
-        };
-        slot.turns.iter().any(meets)
+        slot.turns.iter().any(|turn| {
+            let meets_in_update = self.meeting_passes.contains(&(turn.stage, TrainingPass::Update));
+            self.meeting_passes.contains(&(turn.stage, turn.pass))
+                || meets_in_update && self.update_behind(turn).is_some()
+        })
     }
 
     fn fragment(

@@ -163,7 +163,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         slot: &ScheduleSlot,
         iteration: u64,
     ) -> Result<(), S::Error> {
-        let (parts, batches) = (&self.compiled.parts, self.compiled.schedule.micro_batches);
+        let parts = &self.compiled.parts;
+        let batches = self.compiled.schedule.micro_batches;
         let mut turns = Vec::new();
         for turn in &slot.turns {
             let batch = iteration * batches + turn.micro_batch;
@@ -248,8 +249,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// Syncs the IPUs that have reached copies between IPUs, once for each group.
     fn sync_for_copies(&mut self, queues: &mut [IpuQueue<'a>]) -> Result<(), S::Error> {
         let sync_groups = &self.compiled.sync_groups;
-        let waits = |queue: &&IpuQueue| matches!(queue.waits_at, Some(SharedSync::Set(_)));
-        let set: Vec<IpuId> = queues.iter().filter(waits).map(|queue| queue.ipu).collect();
+        let set: Vec<IpuId> = queues
+            .iter()
+            .filter(|queue| matches!(queue.waits_at, Some(SharedSync::Set(_))))
+            .map(|queue| queue.ipu)
+            .collect();
         let mut syncs: Vec<(&[IpuId], ProgramId)> = Vec::new();
         for queue in queues {
             let group = match queue.waits_at {

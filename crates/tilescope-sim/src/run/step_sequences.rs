@@ -57,7 +57,8 @@ fn sum(items: &[FragmentItem], costs: &LeafCostTable) -> Option<StepSequenceCost
         if before.ipu != part.ipu {
             return None;
         }
-        let (cycles, steps) = (before.cycles + part.cycles, before.steps + part.steps);
+        let cycles = before.cycles + part.cycles;
+        let steps = before.steps + part.steps;
         total = Some(StepSequenceCost { cycles, steps, ..before });
     }
     total

@@ -113,7 +113,8 @@ fn the_report_names_the_source_of_the_pipeline_schedule() {
         let set = format!("options.stash_convention={convention}");
         run_spec("mnist_pipeline", &["options.device_iterations=1", &set]).0.compilation.notes
     };
-    let (popart, guide) = (noted("popart"), noted("memory_guide"));
+    let popart = noted("popart");
+    let guide = noted("memory_guide");
     let says = |notes: &[String], words: &[&str]| {
         notes.iter().any(|note| words.iter().all(|words| note.contains(words)))
     };

@@ -18,12 +18,13 @@ pub(crate) fn length_of_run(program: &CompiledProgram, spec: &Spec) -> Cycles {
 pub(crate) fn shortened(spec: &Spec) -> Option<Spec> {
     let options = &spec.options;
     let all = options.gradient_accumulation.saturating_mul(options.device_iterations);
-    (all > MOST_MICRO_BATCHES).then(|| {
-        let mut short = spec.clone();
-        let most = MOST_MICRO_BATCHES;
-        short.options.gradient_accumulation = options.gradient_accumulation.min(most);
-        short.options.device_iterations =
-            options.device_iterations.min(most / short.options.gradient_accumulation).max(1);
-        short
-    })
+    if all <= MOST_MICRO_BATCHES {
+        return None;
+    }
+    let mut short = spec.clone();
+    let most = MOST_MICRO_BATCHES;
+    short.options.gradient_accumulation = options.gradient_accumulation.min(most);
+    short.options.device_iterations =
+        options.device_iterations.min(most / short.options.gradient_accumulation).max(1);
+    Some(short)
 }

@@ -91,8 +91,10 @@ fn check_shared_weights(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError
     let mut readers: BTreeMap<TensorId, BlockId> = BTreeMap::new();
     let at_once = spec.model.training && spec.options.execution == ExecutionStrategy::Phased;
     for node in graph.nodes.iter().filter(|_| at_once) {
-        let is_weight = |id: &&TensorId| graph.tensor(**id).role == TensorRole::Parameter;
-        for weight in node.inputs.iter().filter(is_weight) {
+        for weight in &node.inputs {
+            if graph.tensor(*weight).role != TensorRole::Parameter {
+                continue;
+            }
             let first = *readers.entry(*weight).or_insert(node.block);
             let step = graph.phase_step(node.block).filter(|_| first != node.block);
             if step.is_some() && step == graph.phase_step(first) {
@@ -177,9 +179,10 @@ fn annotated_stages(spec: &Spec, graph: &ModelGraph) -> Result<Vec<Option<usize>
 fn unknown_name(spec: &Spec, graph: &ModelGraph, name: &str) -> SpecError {
     let operations = graph.nodes.iter().map(|node| node.name.as_str());
     let blocks = graph.blocks.iter().map(String::as_str);
-    let known: Vec<&str> = match name.contains('/') {
-        true => operations.collect(),
-        false => blocks.chain(operations.filter(|name| !name.contains('/'))).collect(),
+    let known: Vec<&str> = if name.contains('/') {
+        operations.collect()
+    } else {
+        blocks.chain(operations.filter(|name| !name.contains('/'))).collect()
     };
     let problem = format!("the model has no block or operation {name:?}");
     spec.refuse(STAGES, problem).nearest(name, &known)
@@ -191,16 +194,17 @@ pub(crate) fn is_named(graph: &ModelGraph, node: &GraphNode, name: &str) -> bool
 }
 
 fn fit(name: &str, block: &str, operation: &str) -> Option<NameFit> {
-    let below = |rest: &str| rest.is_empty() || rest.starts_with('/');
     if operation == name {
-        Some(NameFit::Exact)
-    } else if name == block {
-        Some(NameFit::Block)
-    } else if name.contains('*') {
-        matches_pattern(name, operation).then_some(NameFit::Pattern)
-    } else {
-        operation.strip_prefix(name).filter(|rest| below(rest)).map(|_| NameFit::Above)
+        return Some(NameFit::Exact);
     }
+    if name == block {
+        return Some(NameFit::Block);
+    }
+    if name.contains('*') {
+        return if matches_pattern(name, operation) { Some(NameFit::Pattern) } else { None };
+    }
+    let below = operation.strip_prefix(name)?;
+    if below.is_empty() || below.starts_with('/') { Some(NameFit::Above) } else { None }
 }
 
 /// True if `text` matches `pattern`, in which each `*` stands for any characters.
@@ -229,17 +233,14 @@ fn check_data_flow(
                     node.name, graph.nodes[maker].name, stage_of_node[maker]
                 ),
                 Some(reader) if tensor.role != TensorRole::Activation => {
-                    let ipu = |node: usize| spec.options.stages[stage_of_node[node]].ipu;
-                    if ipu(reader) == ipu(index) {
+                    let one = spec.options.stages[stage_of_node[reader]].ipu;
+                    let other = spec.options.stages[*stage].ipu;
+                    if one == other {
                         continue;
                     }
                     format!(
-                        "{:?} is read by {:?} on IPU {} and by {:?} on IPU {}: put them on one",
-                        tensor.name,
-                        graph.nodes[reader].name,
-                        ipu(reader),
-                        node.name,
-                        ipu(index)
+                        "{:?} is read by {:?} on IPU {one} and by {:?} on IPU {other}: put them on one",
+                        tensor.name, graph.nodes[reader].name, node.name
                     )
                 }
                 Some(_) => continue,
@@ -262,21 +263,20 @@ fn divide(graph: &mut ModelGraph, stage_of_node: &[usize], stages: &[StageSpec])
         stage_of_node.iter().copied().zip(graph.nodes.iter().map(|node| node.block)).collect();
     parts.sort_unstable();
     parts.dedup();
-    let part_of =
-        |stage: usize, block: BlockId| parts.iter().position(|part| *part == (stage, block));
-    let name = |(at, (stage, block)): (usize, &(usize, BlockId))| {
-        let first = parts[..at].iter().all(|(_, other)| other != block);
-        let node = graph.nodes.iter().zip(stage_of_node);
-        let mut node = node.filter(|(node, of)| *of == stage && node.block == *block);
-        match node.next() {
-            Some((node, _)) if !first => node.name.clone(),
+    let mut blocks = Vec::new();
+    for (at, (stage, block)) in parts.iter().enumerate() {
+        let is_first = parts[..at].iter().all(|(_, other)| other != block);
+        let mut nodes = graph.nodes.iter().zip(stage_of_node);
+        let first_node = nodes.find(|(node, of)| *of == stage && node.block == *block);
+        blocks.push(match first_node {
+            Some((node, _)) if !is_first => node.name.clone(),
             _ => graph.blocks[block.0].clone(),
-        }
-    };
-    let blocks: Vec<String> = parts.iter().enumerate().map(name).collect();
+        });
+    }
     let mut known: Vec<Option<BlockId>> = vec![None; graph.tensors.len()];
     for (node, stage) in graph.nodes.iter_mut().zip(stage_of_node) {
-        let block = BlockId(part_of(*stage, node.block).unwrap_or_default());
+        let part = parts.iter().position(|part| *part == (*stage, node.block));
+        let block = BlockId(part.unwrap_or_default());
         node.block = block;
         for tensor in node.inputs.iter().chain(&node.outputs) {
             known[tensor.0].get_or_insert(block);
@@ -286,16 +286,19 @@ fn divide(graph: &mut ModelGraph, stage_of_node: &[usize], stages: &[StageSpec])
         tensor.block = block.unwrap_or(BlockId(0));
     }
     graph.blocks = blocks;
-    let of_stage = |(position, stage): (usize, &StageSpec)| StageSpec {
-        blocks: parts
-            .iter()
-            .zip(&graph.blocks)
-            .filter(|((of, _), _)| *of == position)
-            .map(|(_, name)| name.clone())
-            .collect(),
-        ipu: stage.ipu,
-    };
-    stages.iter().enumerate().map(of_stage).collect()
+    stages
+        .iter()
+        .enumerate()
+        .map(|(position, stage)| StageSpec {
+            blocks: parts
+                .iter()
+                .zip(&graph.blocks)
+                .filter(|((of, _), _)| *of == position)
+                .map(|(_, name)| name.clone())
+                .collect(),
+            ipu: stage.ipu,
+        })
+        .collect()
 }
 
 #[cfg(test)]

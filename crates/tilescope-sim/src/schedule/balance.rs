@@ -41,7 +41,8 @@ pub(crate) fn split_balanced(costs: &[Cycles], stages: usize) -> Vec<Range<usize
 /// Takes the longest ranges from the front that cost at most `bound` each.
 fn split_within_bound(costs: &[Cycles], bound: Cycles) -> Vec<Range<usize>> {
     let mut split = Vec::new();
-    let (mut start, mut sum) = (0, Cycles::ZERO);
+    let mut start = 0;
+    let mut sum = Cycles::ZERO;
     for (at, cost) in costs.iter().enumerate() {
         if at > start && sum + *cost > bound {
             split.push(start..at);

@@ -29,12 +29,13 @@ pub(crate) fn merged_stages(
 
 /// The note for the case that fewer stages remain than were written.
 pub(crate) fn merge_note(written: usize, left: usize) -> Option<String> {
-    (left < written).then(|| {
-        format!(
-            "Of {written} stages {left} are left: neighbours on one IPU are one stage, as PopART \
+    if left >= written {
+        return None;
+    }
+    Some(format!(
+        "Of {written} stages {left} are left: neighbours on one IPU are one stage, as PopART \
              merges them"
-        )
-    })
+    ))
 }
 
 /// Merges the blocks of consecutive stages on one IPU.

@@ -169,9 +169,10 @@ impl ExecutionSchedule {
             iterations: options.device_iterations,
             slots: sharded_slots(placement.together(), micro_batches, training),
             micro_batches,
-            update: match training {
-                true => WeightUpdateTiming::PerIteration,
-                false => WeightUpdateTiming::Never,
+            update: if training {
+                WeightUpdateTiming::PerIteration
+            } else {
+                WeightUpdateTiming::Never
             },
             copying: StageCopyTiming::AfterEachStep { stages: shards },
             stash_depths: vec![1; placement.stages.len()],
@@ -187,7 +188,8 @@ impl ExecutionSchedule {
     /// inference pipeline: it fills only once.
     pub(crate) fn new(options: &SpecOptions, placement: &StagePlacement, training: bool) -> Self {
         let stages = placement.stages.len();
-        let (accumulation, iterations) = (options.gradient_accumulation, options.device_iterations);
+        let accumulation = options.gradient_accumulation;
+        let iterations = options.device_iterations;
         let pipelined = options.execution == ExecutionStrategy::Pipelined && stages > 1;
         let schedule = options.pipeline_schedule;
         let overlapping = pipelined && schedule != specification::PipelineSchedule::Sequential;
@@ -223,14 +225,15 @@ impl ExecutionSchedule {
             (true, specification::PipelineSchedule::Interleaved) => StageCopyTiming::EverySlot,
             _ => StageCopyTiming::AfterEachPass,
         };
-        let depth = |stage| if pipelined { form.stash_depth(stage) } else { 1 };
         Self {
             iterations,
             slots,
             micro_batches,
             update,
             copying,
-            stash_depths: (0..stages).map(depth).collect(),
+            stash_depths: (0..stages)
+                .map(|stage| if pipelined { form.stash_depth(stage) } else { 1 })
+                .collect(),
             phased,
             phase_slots,
             one_by_one: !pipelined,

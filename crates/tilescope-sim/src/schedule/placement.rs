@@ -6,12 +6,13 @@
 
 use super::phased::{phase_ipu, phase_set};
 use super::pipeline::PipelineTiming;
-use crate::graph::{GraphNode, ModelGraph};
+use crate::graph::ModelGraph;
 use crate::operators::ShardCrossing;
 use crate::shape::BlockId;
 use crate::specification::{
     AutoStage, ExecutionStrategy, PipelineSchedule, Spec, SpecError, StageSpec,
 };
+use std::collections::BTreeSet;
 use std::ops::Range;
 use tilescope_report::TrainingPass;
 use tilescope_report::units::IpuId;
@@ -63,12 +64,10 @@ impl StagePlacement {
             }
             written => written.to_vec(),
         };
-        let has = |stage: &StageSpec, block: &String| stage.blocks.contains(block);
-        let stage_of_block: Vec<usize> = graph
-            .blocks
-            .iter()
-            .filter_map(|block| stages.iter().position(|stage| has(stage, block)))
-            .collect();
+        let mut stage_of_block = Vec::new();
+        for block in &graph.blocks {
+            stage_of_block.extend(stages.iter().position(|stage| stage.blocks.contains(block)));
+        }
         debug_assert!(
             stage_of_block.len() == graph.blocks.len() && stage_of_block.is_sorted(),
             "every block is in a stage, and blocks follow the stages"
@@ -77,12 +76,12 @@ impl StagePlacement {
         if graph.row_shards < 2 {
             check_accumulation(spec, stages.len())?;
         }
-        let is_split = |position: usize| {
-            let crosses =
-                |node: &GraphNode| node.operator.shard_crossing() != ShardCrossing::Nothing;
-            let in_stage = |block: BlockId| stage_of_block[block.0] == position;
-            graph.nodes.iter().any(|node| crosses(node) && in_stage(node.block))
-        };
+        let mut split_stages = BTreeSet::new();
+        for node in &graph.nodes {
+            if node.operator.shard_crossing() != ShardCrossing::Nothing {
+                split_stages.insert(stage_of_block[node.block.0]);
+            }
+        }
         let phased = spec.options.execution == ExecutionStrategy::Phased;
         let sets = spec.options.execution_phase_settings.stages;
         let mut placed = Self {
@@ -94,9 +93,10 @@ impl StagePlacement {
         };
         for (position, stage) in stages.iter().enumerate() {
             let first = placed.stages.len();
-            let members = match phased && is_split(position) {
-                true => phase_set(stage.ipu, spec.target.ipus, sets),
-                false => vec![stage.ipu],
+            let members = if phased && split_stages.contains(&position) {
+                phase_set(stage.ipu, spec.target.ipus, sets)
+            } else {
+                vec![stage.ipu]
             };
             placed.stages.extend(members.into_iter().map(|ipu| PlacedStage {
                 name: stage.blocks.join("+"),
@@ -105,8 +105,8 @@ impl StagePlacement {
             }));
             placed.peers.push(first..placed.stages.len());
         }
-        let first_of = |position: usize| placed.peers[position].start;
-        placed.stage_of_block = stage_of_block.into_iter().map(first_of).collect();
+        placed.stage_of_block =
+            stage_of_block.into_iter().map(|position| placed.peers[position].start).collect();
         placed.together = match graph.row_shards {
             1 if phased => placed.steps_of_phases(graph),
             1 => placed.peers.clone(),
@@ -115,9 +115,9 @@ impl StagePlacement {
                 .map(|first| first..first + shards)
                 .collect(),
         };
-        let number = |stages: &Range<usize>| placed.phase_step(graph, stages.start).map(|at| at.0);
         placed.phases = runs(&placed.together, |one, other| {
-            let [one, other] = [one, other].map(number);
+            let [one, other] =
+                [one, other].map(|stages| placed.phase_step(graph, stages.start).map(|at| at.0));
             phased && one.is_some() && one == other
         });
         Ok(placed)
@@ -185,12 +185,15 @@ impl StagePlacement {
 
     /// Stages of the IPU of a stage in its phase, in the order of the forward pass.
     pub(crate) fn steps_of_ipu(&self, stage: usize) -> impl DoubleEndedIterator<Item = usize> {
-        let stages = |steps: &Range<usize>| {
-            self.together[steps.start].start..self.together[steps.end - 1].end
-        };
-        let found = self.phases.iter().map(stages).find(|stages| stages.contains(&stage));
-        let ipu = |stage: usize| self.stages[stage].ipu;
-        found.unwrap_or(stage..stage + 1).filter(move |other| ipu(*other) == ipu(stage))
+        let mut phase = stage..stage + 1;
+        for steps in &self.phases {
+            let stages = self.together[steps.start].start..self.together[steps.end - 1].end;
+            if stages.contains(&stage) {
+                phase = stages;
+            }
+        }
+        let ipu = self.stages[stage].ipu;
+        phase.filter(move |other| self.stages[*other].ipu == ipu)
     }
 
     /// True if two stages work at the same time.
@@ -235,11 +238,15 @@ fn runs<T>(items: &[T], goes_with: impl Fn(&T, &T) -> bool) -> Vec<Range<usize>>
 fn automatic_stages(spec: &Spec, graph: &ModelGraph) -> Vec<StageSpec> {
     let blocks = graph.blocks.len();
     if graph.row_shards > 1 {
-        let stage = |(block, name): (usize, &String)| StageSpec {
-            blocks: vec![name.clone()],
-            ipu: IpuId::from_index(block % graph.row_shards),
-        };
-        return graph.blocks.iter().enumerate().map(stage).collect();
+        return graph
+            .blocks
+            .iter()
+            .enumerate()
+            .map(|(block, name)| StageSpec {
+                blocks: vec![name.clone()],
+                ipu: IpuId::from_index(block % graph.row_shards),
+            })
+            .collect();
     }
     let is_whole = spec.target.ipus == 1 && spec.options.execution != ExecutionStrategy::Phased;
     let one_for_each = spec.options.auto_stage == AutoStage::AutoIncrement && !is_whole;
@@ -254,7 +261,7 @@ fn automatic_stages(spec: &Spec, graph: &ModelGraph) -> Vec<StageSpec> {
 fn phases(spec: &Spec) -> Option<usize> {
     let is_phased = spec.options.execution == ExecutionStrategy::Phased;
     let phases = spec.options.execution_phase_settings.phases;
-    (is_phased && phases > 0).then_some(phases as usize)
+    if is_phased && phases > 0 { Some(phases as usize) } else { None }
 }
 
 /// The number of stages that blocks are split into: one for each IPU, or one for each phase.
@@ -265,8 +272,7 @@ pub(crate) fn stages_of_blocks(spec: &Spec, blocks: usize) -> usize {
 /// Spreads blocks evenly over stages.
 pub(crate) fn split_evenly(blocks: usize, stages: usize) -> Vec<Range<usize>> {
     let parts = stages.min(blocks).max(1);
-    let start = |part: usize| part * blocks / parts;
-    (0..parts).map(|part| start(part)..start(part + 1)).collect()
+    (0..parts).map(|part| part * blocks / parts..(part + 1) * blocks / parts).collect()
 }
 
 /// Makes a stage for each range of blocks, each on its own IPU.
@@ -277,15 +283,16 @@ pub(crate) fn stages_of_split(
 ) -> Vec<StageSpec> {
     let phased = spec.options.execution == ExecutionStrategy::Phased;
     let sets = spec.options.execution_phase_settings.stages;
-    let ipu = |position: usize| match phased {
-        true => phase_ipu(position, parts.len(), spec.target.ipus, sets),
-        false => IpuId::from_index(position),
-    };
-    let stage = |(position, part): (usize, &Range<usize>)| StageSpec {
-        blocks: graph.blocks[part.clone()].to_vec(),
-        ipu: ipu(position),
-    };
-    parts.iter().enumerate().map(stage).collect()
+    let mut stages = Vec::new();
+    for (position, part) in parts.iter().enumerate() {
+        let ipu = if phased {
+            phase_ipu(position, parts.len(), spec.target.ipus, sets)
+        } else {
+            IpuId::from_index(position)
+        };
+        stages.push(StageSpec { blocks: graph.blocks[part.clone()].to_vec(), ipu });
+    }
+    stages
 }
 
 /// Checks that each phase has at least one block.

@@ -16,20 +16,20 @@ pub(crate) fn sharded_slots(
     let down =
         together.iter().rev().map(|stages| (stages, TrainingPass::Backward)).filter(|_| training);
     let order: Vec<(&Range<usize>, TrainingPass)> = up.chain(down).collect();
-    let slot = |micro_batch: u64, at: usize| {
-        let (stages, pass) = order[at];
-        let next = order.get(at + 1);
-        ScheduleSlot {
-            phase: PipelinePhase::Main,
-            turns: stages.clone().map(|stage| StageTurn { stage, pass, micro_batch }).collect(),
-            stage_copies_follow: next.is_some_and(|(next, _)| *next != stages),
+    let mut slots = Vec::new();
+    for micro_batch in 0..micro_batches {
+        for (at, (stages, pass)) in order.iter().enumerate() {
+            let pass = *pass;
+            let next = order.get(at + 1);
+            let turns = (*stages).clone();
+            slots.push(ScheduleSlot {
+                phase: PipelinePhase::Main,
+                turns: turns.map(|stage| StageTurn { stage, pass, micro_batch }).collect(),
+                stage_copies_follow: next.is_some_and(|(next, _)| next != stages),
+            });
         }
-    };
-    let turns = order.len();
-    (0..micro_batches)
-        .flat_map(|batch| (0..turns).map(move |at| (batch, at)))
-        .map(|(batch, at)| slot(batch, at))
-        .collect()
+    }
+    slots
 }
 
 /// Returns the slots of each pass of a phase, of `slots` slots in all. `phases` are ranges of
@@ -41,17 +41,17 @@ pub(super) fn slots_of_phases(
     training: bool,
 ) -> Vec<Range<usize>> {
     let steps = phases.last().map_or(1, |last| last.end);
-    let pass = |pass: usize| {
-        let first = pass * steps;
-        let down = training && pass % 2 == 1;
-        let of_phase = move |at: usize| {
-            let Range { start, end } = phases[if down { phases.len() - 1 - at } else { at }];
-            let steps_before = if down { steps - end } else { start };
-            first + steps_before..first + steps_before + (end - start)
-        };
-        (0..phases.len()).map(of_phase)
-    };
-    (0..slots / steps).flat_map(pass).collect()
+    (0..slots / steps)
+        .flat_map(|pass| {
+            let first = pass * steps;
+            let down = training && pass % 2 == 1;
+            (0..phases.len()).map(move |at| {
+                let Range { start, end } = phases[if down { phases.len() - 1 - at } else { at }];
+                let steps_before = if down { steps - end } else { start };
+                first + steps_before..first + steps_before + (end - start)
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]

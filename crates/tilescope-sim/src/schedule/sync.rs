@@ -29,8 +29,10 @@ impl SyncGroups {
             SyncPattern::Full => vec![gs1.clone()],
             SyncPattern::SinglePipeline => gs1.iter().map(|ipu| vec![*ipu]).collect(),
             SyncPattern::ReplicaAndLadder => {
-                let side = |side: u32| (side..ipus).step_by(2).map(IpuId).collect::<Vec<IpuId>>();
-                [side(0), side(1)].into_iter().filter(|side| !side.is_empty()).collect()
+                let (even, odd) = gs1.iter().partition(|ipu| ipu.0.is_multiple_of(2));
+                let mut sides: Vec<Vec<IpuId>> = vec![even, odd];
+                sides.retain(|side| !side.is_empty());
+                sides
             }
         };
         debug_assert_eq!(
@@ -50,9 +52,12 @@ impl SyncGroups {
     /// counterparts in other replicas: their side of the ladder if it contains all of them,
     /// otherwise GS1.
     pub fn copy_sync_group(&self, members: &[IpuId]) -> &[IpuId] {
-        let holds_all = |part: &&Vec<IpuId>| members.iter().all(|ipu| part.contains(ipu));
         match self.pattern {
-            SyncPattern::ReplicaAndLadder => self.gs2.iter().find(holds_all).unwrap_or(&self.gs1),
+            SyncPattern::ReplicaAndLadder => self
+                .gs2
+                .iter()
+                .find(|part| members.iter().all(|ipu| part.contains(ipu)))
+                .unwrap_or(&self.gs1),
             SyncPattern::Full | SyncPattern::SinglePipeline => &self.gs1,
         }
     }
@@ -64,13 +69,14 @@ impl SyncGroups {
 
     /// The groups as text: `GS1 {0,1,2,3}; GS2 {0,2}, {1,3}`.
     pub(crate) fn describe(&self) -> String {
-        let set = |ipus: &[IpuId]| {
-            let ipus: Vec<String> = ipus.iter().map(IpuId::to_string).collect();
-            format!("{{{}}}", ipus.join(","))
-        };
-        let parts: Vec<String> = self.gs2.iter().map(|part| set(part)).collect();
-        format!("GS1 {}; GS2 {}", set(&self.gs1), parts.join(", "))
+        let parts: Vec<String> = self.gs2.iter().map(|part| describe_set(part)).collect();
+        format!("GS1 {}; GS2 {}", describe_set(&self.gs1), parts.join(", "))
     }
+}
+
+fn describe_set(ipus: &[IpuId]) -> String {
+    let ipus: Vec<String> = ipus.iter().map(IpuId::to_string).collect();
+    format!("{{{}}}", ipus.join(","))
 }
 
 #[cfg(test)]

@@ -102,11 +102,11 @@ impl<'a> RetimedProgram<'a> {
     fn figures_of(&self, cycles: Cycles, lanes: Option<&[Vec<Cycles>]>) -> RunFigures {
         let seconds = cycles.seconds_at(self.spec.target.chip.clock);
         let batching = self.simulation.compilation().batching;
-        let rate = |samples: u64| samples as f64 / seconds.max(f64::MIN_POSITIVE);
+        let samples = batching.map(|batching| batching.samples_per_call() as f64);
         RunFigures {
             cycles,
             seconds,
-            samples_per_second: batching.map(|batching| rate(batching.samples_per_call())),
+            samples_per_second: samples.map(|samples| samples / seconds.max(f64::MIN_POSITIVE)),
             time_factors: lanes
                 .and_then(|lanes| (self.errors)(self.simulation.compilation(), cycles, lanes)),
         }
@@ -129,6 +129,14 @@ impl ChangedRun {
         match self {
             Self::Runs(figures) => Some(figures),
             Self::DoesNotFit | Self::Refused(_) => None,
+        }
+    }
+
+    /// The seconds of the run, which are infinite if the program does not run.
+    fn seconds(&self) -> f64 {
+        match self {
+            Self::Runs(figures) => figures.seconds,
+            Self::DoesNotFit | Self::Refused(_) => f64::INFINITY,
         }
     }
 }
@@ -184,22 +192,27 @@ pub fn sensitivity(
         Some(_) => operations::busiest(&simulation, &spec, request.operations),
         None => Vec::new(),
     };
-    let (done, all) = (AtomicUsize::new(0), RESOURCES.len() + operations.len());
-    let one_more = || progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / all as f64);
-    let resource = |resource: &Resource| {
-        let found = with_more_of(resource, &source, &program, request.factor);
-        one_more();
-        found
-    };
-    let mut resources: Vec<ResourceSensitivity> = RESOURCES.par_iter().map(resource).collect();
-    let time = |of: &ResourceSensitivity| of.run.figures().map_or(f64::INFINITY, |run| run.seconds);
-    resources.sort_by(|a, b| time(a).total_cmp(&time(b)));
-    let operation = |busy: &operations::BusyOperation| {
-        let found = operations::made_faster(busy, &program, request.factor);
-        one_more();
-        found
-    };
-    let mut operations: Vec<OperationSensitivity> = operations.par_iter().map(operation).collect();
+    let done = AtomicUsize::new(0);
+    let all = RESOURCES.len() + operations.len();
+    let report_one_more =
+        || progress((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / all as f64);
+    let mut resources: Vec<ResourceSensitivity> = RESOURCES
+        .par_iter()
+        .map(|resource| {
+            let found = with_more_of(resource, &source, &program, request.factor);
+            report_one_more();
+            found
+        })
+        .collect();
+    resources.sort_by(|a, b| a.run.seconds().total_cmp(&b.run.seconds()));
+    let mut operations: Vec<OperationSensitivity> = operations
+        .par_iter()
+        .map(|busy| {
+            let found = operations::made_faster(busy, &program, request.factor);
+            report_one_more();
+            found
+        })
+        .collect();
     operations.sort_by_key(|of| of.run.cycles);
     let machine = simulation.compiled().compilation.target.machine_name();
     let SensitivityRequest { factor, .. } = request;
@@ -267,7 +280,8 @@ fn shortened_by(cycles: Cycles, share: f64) -> Cycles {
 /// an update share its cost.
 fn shortened(source: &SpecSource) -> Result<(SpecSource, Option<String>), SpecError> {
     let options = Spec::build(source)?.options;
-    let (accumulation, iterations) = (options.gradient_accumulation, options.device_iterations);
+    let accumulation = options.gradient_accumulation;
+    let iterations = options.device_iterations;
     if accumulation.saturating_mul(iterations) <= MOST_COUNTED_MICRO_BATCHES {
         return Ok((source.clone(), None));
     }

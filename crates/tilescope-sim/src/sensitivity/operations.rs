@@ -89,11 +89,10 @@ pub(super) fn made_faster(
 ) -> OperationSensitivity {
     let compiled = program.simulation.compiled();
     let programs = &compiled.compilation.programs;
-    let is_its = |program: ProgramId| programs[program.index()].operation == Some(busy.id);
-    let step = |share: f64| {
-        move |program: ProgramId, cycles: Cycles| match is_its(program) {
-            true => shortened_by(cycles, share),
-            false => cycles,
+    let shorten_to = |share: f64| {
+        move |program: ProgramId, cycles: Cycles| {
+            let is_own = programs[program.index()].operation == Some(busy.id);
+            if is_own { shortened_by(cycles, share) } else { cycles }
         }
     };
     let operation = &compiled.compilation.operations[busy.id.index()];
@@ -101,9 +100,9 @@ pub(super) fn made_faster(
         name: operation.name.clone(),
         pass: operation.pass,
         cycles: busy.cycles,
-        run: program.retimed(step(1.0 / factor)),
+        run: program.retimed(shorten_to(1.0 / factor)),
         off_path_beyond: off_path_beyond(|share| {
-            retimed_cycles(compiled, program.spec, step(share))
+            retimed_cycles(compiled, program.spec, shorten_to(share))
         }),
     }
 }
@@ -117,7 +116,8 @@ fn off_path_beyond(run: impl Fn(f64) -> Cycles) -> Option<f64> {
     if !matters(1.0) {
         return Some(1.0);
     }
-    let (mut off, mut on) = (1.0 / FASTEST, 1.0);
+    let mut off = 1.0 / FASTEST;
+    let mut on = 1.0;
     if matters(off) {
         return None;
     }

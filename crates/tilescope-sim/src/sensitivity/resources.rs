@@ -125,7 +125,8 @@ pub(super) const RESOURCES: &[Resource] = &[
         change: |_, _| keys([("internal_sync_cycles", 0_u64), ("external_sync_cycles", 0)]),
         detail: |spec, _| {
             let machine = &spec.target.machine;
-            let (internal, external) = (machine.internal_sync_cycles, machine.external_sync_cycles);
+            let internal = machine.internal_sync_cycles;
+            let external = machine.external_sync_cycles;
             format!("{internal} cycles on an IPU and {external} between IPUs to none")
         },
     },
@@ -141,8 +142,12 @@ fn from_to(unit: MachineUnit, from: f64, to: f64) -> String {
 
 /// Changes keys of the table `[target.machine]`.
 fn keys<V: SpecNumber, const N: usize>(changes: [(&str, V); N]) -> ResourceChange {
-    let change = |(key, value): (&str, V)| (format!("target.machine.{key}"), value.toml());
-    ResourceChange::Keys(changes.into_iter().map(change).collect())
+    ResourceChange::Keys(
+        changes
+            .into_iter()
+            .map(|(key, value)| (format!("target.machine.{key}"), value.toml()))
+            .collect(),
+    )
 }
 
 /// A number in the form of a spec.
@@ -198,8 +203,9 @@ fn host_bandwidth(spec: &Spec, factor: f64) -> ResourceChange {
         }
     };
     let shared = ("options.host.shared_bytes_per_second", host.shared_bytes_per_second);
-    let change = |(key, rate): (&str, f64)| (key.to_owned(), (rate * factor).toml());
-    ResourceChange::Keys([own, shared].map(change).to_vec())
+    ResourceChange::Keys(
+        [own, shared].map(|(key, rate)| (key.to_owned(), (rate * factor).toml())).to_vec(),
+    )
 }
 
 /// Changes all work of the host's processors.
@@ -215,6 +221,7 @@ fn host_work(spec: &Spec, factor: f64) -> ResourceChange {
         ("seconds_per_return", host.seconds_per_return / factor),
         ("copy_bytes_per_second", host.copy_bytes_per_second * factor),
     ];
-    let change = |(key, value): (&str, f64)| (format!("options.host.{key}"), value.toml());
-    ResourceChange::Keys(times.map(change).to_vec())
+    ResourceChange::Keys(
+        times.map(|(key, value)| (format!("options.host.{key}"), value.toml())).to_vec(),
+    )
 }

@@ -213,8 +213,10 @@ fn path(key: &str) -> String {
 /// The constants that the table sets, with their values.
 fn set<'a>(values: &'a CheckedSpecValues) -> impl Iterator<Item = (&'static Calibrated, f64)> + 'a {
     let calibration = CalibrationSpec::read(CALIBRATION_TABLE, values);
-    let is_set = |of: &&Calibrated| values.is_set(&path(of.key));
-    CONSTANTS.iter().filter(is_set).map(move |of| (of, (of.value)(&calibration)))
+    CONSTANTS
+        .iter()
+        .filter(|of| values.is_set(&path(of.key)))
+        .map(move |of| (of, (of.value)(&calibration)))
 }
 
 /// Replaces the rates of a system that the table sets.
@@ -240,21 +242,24 @@ pub(super) fn process_constants(values: &CheckedSpecValues) -> Vec<(&'static Cos
 /// The differences between the constants of a spec and those of the simulator. `rates` are those of
 /// its system.
 pub(super) fn changes(values: &CheckedSpecValues, rates: &SystemRates) -> Vec<MachineChange> {
-    let change = |(constant, value): (&Calibrated, f64)| {
+    let mut changes = Vec::new();
+    for (constant, value) in set(values) {
         let inherited = match constant.used {
             UsedIn::Process(of) => of.value,
             UsedIn::Rates(value, _) => value(rates),
         };
-        let change = MachineChange {
+        if inherited.to_bits() == value.to_bits() {
+            continue;
+        }
+        changes.push(MachineChange {
             key: format!("{CALIBRATION_PREFIX}{}", constant.key),
             title: constant.title.to_owned(),
             unit: constant.unit,
             inherited,
             value,
-        };
-        (inherited.to_bits() != value.to_bits()).then_some(change)
-    };
-    set(values).filter_map(change).collect()
+        });
+    }
+    changes
 }
 
 /// All constants that can be fitted, with their values in a spec. Unset constants of tiles are
@@ -263,22 +268,24 @@ pub(super) fn constants(
     calibration: &CalibrationSpec,
     rates: &SystemRates,
 ) -> Vec<CalibratedConstant> {
-    let constant = |of: &Calibrated| {
-        let key = super::keys::KEYS.iter().find(|key| key.path == path(of.key))?;
+    let mut constants = Vec::new();
+    for of in CONSTANTS {
+        let key = path(of.key);
+        let declared = super::keys::KEYS.iter().find(|declared| declared.path == key);
         #[expect(clippy::cast_precision_loss, reason = "bounds are far below 2^53")]
-        let (least, most, whole) = match key.value_type {
-            SpecKeyType::Integer(least, most) => (least as f64, most as f64, true),
-            SpecKeyType::RealFrom(least, most) => (least, most, false),
-            _ => return None,
+        let (least, most, whole) = match declared.map(|declared| &declared.value_type) {
+            Some(SpecKeyType::Integer(least, most)) => (*least as f64, *most as f64, true),
+            Some(SpecKeyType::RealFrom(least, most)) => (*least, *most, false),
+            _ => continue,
         };
         let value = match of.used {
             UsedIn::Process(_) => (of.value)(calibration),
             UsedIn::Rates(value, _) => value(rates),
         };
         let value = value.clamp(least, most);
-        Some(CalibratedConstant { key: path(of.key), title: of.title, value, least, most, whole })
-    };
-    CONSTANTS.iter().filter_map(constant).collect()
+        constants.push(CalibratedConstant { key, title: of.title, value, least, most, whole });
+    }
+    constants
 }
 
 #[cfg(test)]

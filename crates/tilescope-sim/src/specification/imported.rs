@@ -147,11 +147,10 @@ fn dim_values(settings: &Settings, symbols: &[Symbol]) -> Result<DimValues, Spec
         let Some(name) = path.strip_prefix(DIM_PREFIX) else { continue };
         let refuse = |problem: String| SpecError::new(located.location.clone(), path, problem);
         if !names.contains(&name) {
-            return Err(match names.is_empty() {
-                true => refuse("the file has no symbolic dimensions".to_string()),
-                false => {
-                    refuse(format!("the file has no dimension {name:?}")).nearest(name, &names)
-                }
+            return Err(if names.is_empty() {
+                refuse("the file has no symbolic dimensions".to_string())
+            } else {
+                refuse(format!("the file has no dimension {name:?}")).nearest(name, &names)
             });
         }
         let value = SIZE.accept(&located.value).map_err(|problem| refuse(problem.to_string()))?;
@@ -269,8 +268,11 @@ pub(super) fn value(
                 AnnotationKind::Phases => "phased",
                 AnnotationKind::Ipus => "sharded",
             };
-            (followed && !values.is_set("options.stages"))
-                .then(|| SpecValue::String(word.to_string()))
+            if followed && !values.is_set("options.stages") {
+                Some(SpecValue::String(word.to_string()))
+            } else {
+                None
+            }
         }
         "options.gradient_accumulation" | "options.device_iterations" => {
             let other = if path == DEVICE_ITERATIONS { ACCUMULATION } else { DEVICE_ITERATIONS };
@@ -295,7 +297,7 @@ pub(super) fn value(
         // Modules of a file differ in size, unlike the layers of built-in models.
         "options.auto_stage" => {
             let phased = values.field("options", "execution") == Some(ExecutionStrategy::Phased);
-            (!phased).then(|| SpecValue::String("balanced".to_string()))
+            if phased { None } else { Some(SpecValue::String("balanced".to_string())) }
         }
         _ => None,
     }

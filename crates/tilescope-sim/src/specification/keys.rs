@@ -15,10 +15,9 @@ pub use crate::spec_keys::{
 /// sizes: [`ModelDef::sizes`].
 pub static KEYS: LazyLock<Vec<SpecKey>> = LazyLock::new(|| {
     let mut keys = Vec::new();
-    let place = |prefix| TablePlace { prefix, words: &[] };
-    ModelSpec::declare(&place("model"), &mut keys);
-    TargetSpec::declare(&place("target"), &mut keys);
-    SpecOptions::declare(&place("options"), &mut keys);
+    ModelSpec::declare(&TablePlace { prefix: "model", words: &[] }, &mut keys);
+    TargetSpec::declare(&TablePlace { prefix: "target", words: &[] }, &mut keys);
+    SpecOptions::declare(&TablePlace { prefix: "options", words: &[] }, &mut keys);
     keys
 });
 

@@ -275,13 +275,17 @@ fn interleaved_share(of: &MachineSpec, bytes: i64) -> u64 {
 pub(super) fn changes(values: &CheckedSpecValues) -> Vec<MachineChange> {
     let named = machine_of_name(values);
     let machine = MachineSpec::read(PREFIX, values);
-    let change = |constant: &MachineConstant| {
-        let (inherited, value) = ((constant.value)(&named), (constant.value)(&machine));
-        let (key, title) = (constant.key.to_owned(), constant.title.to_owned());
-        let change = MachineChange { key, title, unit: constant.unit, inherited, value };
-        (inherited.to_bits() != value.to_bits()).then_some(change)
-    };
-    CONSTANTS.iter().filter_map(change).collect()
+    let mut changes = Vec::new();
+    for constant in CONSTANTS {
+        let inherited = (constant.value)(&named);
+        let value = (constant.value)(&machine);
+        if inherited.to_bits() != value.to_bits() {
+            let key = constant.key.to_owned();
+            let title = constant.title.to_owned();
+            changes.push(MachineChange { key, title, unit: constant.unit, inherited, value });
+        }
+    }
+    changes
 }
 
 /// Rejects constants that no machine has together.
@@ -290,8 +294,10 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
 }
 
 fn tiles(spec: &Spec) -> SpecConflict {
-    let (chip, ipus) = (&spec.target.chip, spec.target.ipus);
-    let (tiles, column) = (chip.tiles, chip.tiles_per_column);
+    let chip = &spec.target.chip;
+    let ipus = spec.target.ipus;
+    let tiles = chip.tiles;
+    let column = chip.tiles_per_column;
     let problem = if !tiles.is_multiple_of(column) {
         let fewer = tiles / column * column;
         format!(
@@ -315,39 +321,42 @@ fn tiles(spec: &Spec) -> SpecConflict {
 fn memory(spec: &Spec) -> SpecConflict {
     let chip = &spec.target.chip;
     let element = chip.memory_element_bytes;
-    let whole = |bytes: Bytes| {
-        (bytes % element != Bytes::ZERO).then(|| {
+    let offset_key = "target.machine.interleaved_offset";
+    let sizes = [
+        ("target.machine.bytes_per_tile", chip.bytes_per_tile),
+        (offset_key, chip.interleaved_offset),
+    ];
+    for (key, bytes) in sizes {
+        if bytes % element != Bytes::ZERO {
             let fewer = bytes.0 / element.0 * element.0;
-            format!(
+            let problem = format!(
                 "{} bytes are no whole memory elements of {}; the next are {} and {}",
                 grouped(bytes.0),
                 grouped(element.0),
                 grouped(fewer),
                 grouped(fewer + element.0)
-            )
-        })
-    };
-    let offset_key = "target.machine.interleaved_offset";
-    if let Some(problem) = whole(chip.bytes_per_tile) {
-        return Some(("target.machine.bytes_per_tile", problem));
+            );
+            return Some((key, problem));
+        }
     }
-    if let Some(problem) = whole(chip.interleaved_offset) {
-        return Some((offset_key, problem));
+    if chip.interleaved_offset < chip.bytes_per_tile {
+        return None;
     }
-    (chip.interleaved_offset >= chip.bytes_per_tile).then(|| {
-        let problem = format!(
-            "interleaved memory cannot begin at {}: a tile has {} bytes",
-            grouped(chip.interleaved_offset.0),
-            grouped(chip.bytes_per_tile.0)
-        );
-        (offset_key, problem)
-    })
+    let problem = format!(
+        "interleaved memory cannot begin at {}: a tile has {} bytes",
+        grouped(chip.interleaved_offset.0),
+        grouped(chip.bytes_per_tile.0)
+    );
+    Some((offset_key, problem))
 }
 
 fn host_rates(values: &CheckedSpecValues) -> SpecConflict {
     let key = "target.machine.host_bytes_per_second";
     let both = values.is_set(key) && values.is_set(OWN_HOST_RATE);
-    both.then(|| (key, format!("the rate of the host is set already, as {OWN_HOST_RATE}")))
+    if !both {
+        return None;
+    }
+    Some((key, format!("the rate of the host is set already, as {OWN_HOST_RATE}")))
 }
 
 #[cfg(test)]

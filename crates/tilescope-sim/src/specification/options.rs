@@ -17,7 +17,7 @@ use crate::cost_constants::{HostPath, PLAIN_HOST};
 use crate::model::ModelSpec;
 use crate::poplin::planner::PoplibsOptions;
 use crate::spec_keys::{
-    COUNT, ChosenValues, SpecField, SpecKeyType, SpecTable, SpecValue, spec_table,
+    COUNT, ChosenValues, SpecField, SpecKeyType, SpecTable, SpecValue, last_part, spec_table,
 };
 use crate::targets::{self, Chip, HOST_CORES, HOST_LINK_BYTES_PER_SECOND, SystemDef};
 use std::collections::BTreeMap;
@@ -585,9 +585,10 @@ impl SpecOptions {
     /// The number of instances whose host is slower than the others. Zero if the slower ones are
     /// equally fast.
     pub(crate) fn slow_instances(&self) -> u32 {
-        match self.host.slower_instance_factor > 1.0 {
-            true => self.host.slower_instances.min(self.num_instances),
-            false => 0,
+        if self.host.slower_instance_factor > 1.0 {
+            self.host.slower_instances.min(self.num_instances)
+        } else {
+            0
         }
     }
 
@@ -635,7 +636,7 @@ fn memory_proportions(values: &CheckedSpecValues) -> Vec<f64> {
 /// The sizes of the model, by the last part of their key.
 fn sizes(values: &CheckedSpecValues) -> BTreeMap<&'static str, u64> {
     let sizes = values.model.sizes.iter().map(|key| {
-        let name = key.path.rsplit('.').next().unwrap_or(&key.path);
+        let name = last_part(&key.path);
         (name, u64::from_spec(&values.get(&key.path)).unwrap_or(0))
     });
     sizes.collect()
@@ -673,7 +674,8 @@ fn quoted(name: &str) -> String {
 /// Every key that applies with its value, for the options table of a report. Of the calibration,
 /// only keys that are set, because nothing else was fitted.
 fn effective(values: &CheckedSpecValues) -> Vec<(String, String)> {
-    let applies = |path: &&str| !path.starts_with(CALIBRATION_TABLE) || values.is_set(path);
-    let paths = keys::for_model(values.model).map(|key| &*key.path).filter(applies);
+    let paths = keys::for_model(values.model)
+        .map(|key| &*key.path)
+        .filter(|path| !path.starts_with(CALIBRATION_TABLE) || values.is_set(path));
     paths.chain(values.of_file()).map(|path| (path.to_string(), values.text(path))).collect()
 }

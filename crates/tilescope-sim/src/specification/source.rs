@@ -205,7 +205,8 @@ fn parse_override(text: &str) -> Result<(String, SpecValue), SpecError> {
         let problem = "expected KEY=VALUE, for example options.gradient_accumulation=20";
         return Err(SpecError::new(SpecLocation::Override, text, problem));
     };
-    let (path, value) = (path.trim(), value.trim());
+    let path = path.trim();
+    let value = value.trim();
     let is_text = keys::KEYS
         .iter()
         .any(|key| key.path == path && matches!(key.value_type, SpecKeyType::Text));

@@ -93,14 +93,15 @@ impl SpecField for Vec<StageSpec> {
     }
 
     fn to_spec(&self) -> SpecValue {
-        let table = |stage: &StageSpec| {
+        let mut tables = Vec::new();
+        for stage in self {
             let blocks = stage.blocks.iter().cloned().map(SpecValue::String).collect();
-            SpecValue::Table(vec![
+            tables.push(SpecValue::Table(vec![
                 ("blocks".to_string(), SpecValue::Array(blocks)),
                 ("ipu".to_string(), SpecValue::Integer(i64::from(stage.ipu.0))),
-            ])
-        };
-        SpecValue::Array(self.iter().map(table).collect())
+            ]));
+        }
+        SpecValue::Array(tables)
     }
 }
 

@@ -31,8 +31,8 @@ fn every_key_accepts_its_default() {
         assert!(!key.about.is_empty() && !key.about.ends_with('.'), "{}", key.path);
         assert!(!key.about.contains('{') && !key.known_as().contains('{'), "{}", key.path);
         for renamed in key.renamed {
-            let (old, new) =
-                (SpecValue::String(renamed.old.into()), SpecValue::String(renamed.new.into()));
+            let old = SpecValue::String(renamed.old.into());
+            let new = SpecValue::String(renamed.new.into());
             assert!(
                 key.value_type.accept(&old).is_err() && key.value_type.accept(&new).is_ok(),
                 "{}",

@@ -188,7 +188,8 @@ impl OpBenchmarkCase {
     /// # Errors
     /// Returns an error for an operation that cannot be lowered.
     pub(crate) fn program(self) -> Result<OpBenchmarkProgram, RowProblem> {
-        let (graph, plans) = (self.builder.finish(), PlanCache::new());
+        let graph = self.builder.finish();
+        let plans = PlanCache::new();
         let mut lowering = LoweringContext::new(
             &graph.tensors,
             self.machine,

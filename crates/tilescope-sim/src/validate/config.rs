@@ -71,12 +71,17 @@ impl RowConfig {
     /// Several integers. Empty if the key is not set.
     pub(crate) fn numbers(&self, key: &str) -> Result<Vec<u64>, RowProblem> {
         let Some(value) = self.text(key) else { return Ok(Vec::new()) };
-        let number = |word: &str| {
-            word.parse().ok().filter(|number| *number <= MAX_PARAMETER).ok_or_else(|| {
-                RowProblem::Malformed(format!("{key}: expected a whole number, found {word:?}"))
-            })
-        };
-        value.trim_matches(['{', '}']).split(',').map(|word| number(word.trim())).collect()
+        let mut numbers = Vec::new();
+        for word in value.trim_matches(['{', '}']).split(',').map(str::trim) {
+            match word.parse() {
+                Ok(number) if number <= MAX_PARAMETER => numbers.push(number),
+                _ => {
+                    let problem = format!("{key}: expected a whole number, found {word:?}");
+                    return Err(RowProblem::Malformed(problem));
+                }
+            }
+        }
+        Ok(numbers)
     }
 
     pub(crate) fn number(&self, key: &str, default: u64) -> Result<u64, RowProblem> {

@@ -38,16 +38,18 @@ pub(crate) fn fully_connected(
     let groups = config.number("num-groups", 1)?;
     let batch = config.number("batch-size", 1)?;
     let [inputs, outputs] = [config.required("input-size")?, config.required("output-size")?];
-    let matrix = |rows: u64, columns: u64| match groups {
-        1 => vec![rows, columns],
-        _ => vec![groups, rows, columns],
-    };
-    let x = case.tensor("input", TensorRole::Input, &matrix(batch, inputs), dtype)?;
-    let w = case.tensor("weights", TensorRole::Parameter, &matrix(inputs, outputs), dtype)?;
-    let part = |product| MatMulOp { product, transposed: false };
-    let y = case.apply(passes.forward, "fwd", part(MatMulPhase::Forward), &[x, w])?;
+    let mut x_shape = vec![batch, inputs];
+    let mut w_shape = vec![inputs, outputs];
+    if groups != 1 {
+        x_shape.insert(0, groups);
+        w_shape.insert(0, groups);
+    }
+    let x = case.tensor("input", TensorRole::Input, &x_shape, dtype)?;
+    let w = case.tensor("weights", TensorRole::Parameter, &w_shape, dtype)?;
+    let y = case.apply(passes.forward, "fwd", MatMulOp::default(), &[x, w])?;
     let layer = WeightedLayer { x, w, y, axis: case.rank(y) - 1, passes };
-    let [back, update] = [part(MatMulPhase::InputGradient), part(MatMulPhase::WeightGradient)];
+    let back = MatMulOp { product: MatMulPhase::InputGradient, transposed: false };
+    let update = MatMulOp { product: MatMulPhase::WeightGradient, transposed: false };
     layer.finish(&mut case, config, back, update)?;
     Ok(case)
 }
@@ -108,7 +110,7 @@ fn windows(config: &RowConfig, count: usize) -> Result<Vec<ConvDimTransforms>, R
             flip: flip[d] != 0,
         }
     };
-    let window = |d: usize| ConvDimTransforms {
+    let windows = (0..count).map(|d| ConvDimTransforms {
         input: operand(d, &input_dilation, [&padding, &truncation], &flips[0]),
         kernel: operand(d, &kernel_dilation, [&kernel_padding, &kernel_truncation], &flips[1]),
         output: OutputTransform {
@@ -118,8 +120,8 @@ fn windows(config: &RowConfig, count: usize) -> Result<Vec<ConvDimTransforms>, R
             padding_lower: output_padding[0][d],
             padding_upper: output_padding[1][d],
         },
-    };
-    Ok((0..count).map(window).collect())
+    });
+    Ok(windows.collect())
 }
 
 /// A layer with weights, as the tools run it. Weights and input are placed for training, regardless
@@ -145,12 +147,11 @@ impl WeightedLayer {
         update: impl Operator + 'static,
     ) -> Result<(), RowProblem> {
         let Self { x, w, y, axis, passes } = self;
-        let bias = match config.flag("bias", false)? {
-            true => Some(self.add_bias(case)?),
-            false => {
-                case.read(y);
-                None
-            }
+        let bias = if config.flag("bias", false)? {
+            Some(self.add_bias(case)?)
+        } else {
+            case.read(y);
+            None
         };
         if !passes.needs_gradient() {
             return Ok(());
@@ -177,7 +178,8 @@ impl WeightedLayer {
     /// Adds a bias to the result.
     fn add_bias(&self, case: &mut OpBenchmarkCase) -> Result<TensorId, RowProblem> {
         let ty = &case.graph().tensor(self.y).ty;
-        let (channels, dtype) = (ty.shape[self.axis], ty.dtype);
+        let channels = ty.shape[self.axis];
+        let dtype = ty.dtype;
         let bias = case.tensor("bias", TensorRole::Parameter, &[channels], dtype)?;
         let add = AddBiasOp { axis: self.axis };
         let sum = case.apply(self.passes.forward, "bias", add, &[self.y, bias])?;

@@ -95,13 +95,13 @@ fn pool(config: &RowConfig) -> Result<PoolOp, RowProblem> {
             return Err(RowProblem::Malformed(format!("pooling-type: no pooling {other:?}")));
         }
     };
-    let window = |d: usize| PoolWindow {
+    let windows = (0..dimensions).map(|d| PoolWindow {
         kernel: kernel[d],
         stride: stride[d],
         before: before[d],
         behind: behind[d],
-    };
-    Ok(PoolOp { kind, windows: (0..dimensions).map(window).collect() })
+    });
+    Ok(PoolOp { kind, windows: windows.collect() })
 }
 
 /// Builds a gather of rows of a table, the update of those rows, or both.

@@ -45,15 +45,16 @@ impl<'a> MeasuredOperation<'a> {
 }
 
 fn line(group: &str, rows: &[MeasuredOperation], ends: [usize; 2]) -> String {
-    let factors = |error: usize| {
-        // An error is `simulated / measured - 1`.
-        let mut factors: Vec<f64> =
-            rows.iter().map(|operation| 1.0 / (1.0 + operation.errors[error])).collect();
-        factors.sort_by(f64::total_cmp);
-        ends.map(|end| format!("{:.3}", quantile(&factors, end))).join(",")
-    };
     let extents = ExtentRange::of(rows.iter().flat_map(|each| each.row.extents.iter().copied()));
-    let bands = [0, 1, 2].map(factors).join(",");
+    let bands = [0, 1, 2]
+        .map(|error| {
+            // An error is `simulated / measured - 1`.
+            let mut factors: Vec<f64> =
+                rows.iter().map(|operation| 1.0 / (1.0 + operation.errors[error])).collect();
+            factors.sort_by(f64::total_cmp);
+            ends.map(|end| format!("{:.3}", quantile(&factors, end))).join(",")
+        })
+        .join(",");
     format!("{group},{},{bands},{}", rows.len(), extents.cells())
 }
 
@@ -61,7 +62,8 @@ fn line(group: &str, rows: &[MeasuredOperation], ends: [usize; 2]) -> String {
 /// interpolated linearly.
 fn quantile(sorted: &[f64], parts: usize) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 1.0 };
-    let (index, rest) = (parts * last / PARTS, parts * last % PARTS);
+    let index = parts * last / PARTS;
+    let rest = parts * last % PARTS;
     let value = |index: usize| sorted.get(index.min(last)).copied().unwrap_or(1.0);
     value(index) + (value(index + 1) - value(index)) * rest as f64 / PARTS as f64
 }

@@ -30,7 +30,9 @@ fn layer(
     let batch = config.number("batch-size", 1)?;
     let [steps, input, output] =
         ["sequence-size", "input-size", "output-size"].map(|key| config.required(key));
-    let (steps, input, output) = (steps?, input?, output?);
+    let steps = steps?;
+    let input = input?;
+    let output = output?;
     let units = cell.units();
     let x = case.tensor("input", TensorRole::Input, &[steps, batch, input], dtype)?;
     let w =

@@ -148,5 +148,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
         sum += value;
         count += 1;
     }
-    (count > 0).then(|| sum / f64::from(count))
+    if count == 0 {
+        return None;
+    }
+    Some(sum / f64::from(count))
 }

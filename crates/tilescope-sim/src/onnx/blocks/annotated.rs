@@ -72,13 +72,13 @@ fn by_visits(file: &OnnxGraph) -> Result<NodeBlocks, GraphError> {
     let own: Vec<Option<u32>> = file.nodes.iter().map(|node| number(node, IPU)).collect();
     let found = visits::of_nodes(file, &own)?;
     check_count(found.ipus.len(), AnnotationKind::Ipus)?;
-    let block = |(at, ipu): (usize, &u32)| {
+    let mut stages = Vec::new();
+    for (at, ipu) in found.ipus.iter().enumerate() {
         let before = found.ipus[..at].iter().filter(|other| *other == ipu).count();
-        let again = if before == 0 { String::new() } else { format!("_{}", before + 1) };
         let annotation = StageAnnotation::Visit(IpuId(*ipu));
-        AnnotatedStage { block: format!("ipu{ipu}{again}"), annotation }
-    };
-    let stages: Vec<AnnotatedStage> = found.ipus.iter().enumerate().map(block).collect();
+        stages
+            .push(AnnotatedStage { block: format!("ipu{ipu}{}", repetition(before)), annotation });
+    }
     Ok(NodeBlocks::of_stages(stages, found.of_node))
 }
 
@@ -90,15 +90,15 @@ fn by_stages(file: &OnnxGraph) -> Result<NodeBlocks, GraphError> {
     let different: BTreeSet<u32> = of_node.iter().copied().collect();
     check_count(different.len(), kind)?;
     let numbers: Vec<u32> = different.into_iter().collect();
-    let stage = |number: &u32| {
+    let mut stages = Vec::new();
+    for number in &numbers {
         // A stage without an IPU is on the IPU with its own number.
         let ipu = ipu_of(file, &own, *number)?.unwrap_or(IpuId(*number));
         let annotation = StageAnnotation::Stage(ipu);
-        Ok(AnnotatedStage { block: format!("{}{number}", kind.word()), annotation })
-    };
-    let stages: Vec<AnnotatedStage> = numbers.iter().map(stage).collect::<Result<_, _>>()?;
-    let position = |number: &u32| numbers.binary_search(number).unwrap_or_default();
-    let of_node = of_node.iter().map(position).collect();
+        stages.push(AnnotatedStage { block: format!("{}{number}", kind.word()), annotation });
+    }
+    let of_node =
+        of_node.iter().map(|number| numbers.binary_search(number).unwrap_or_default()).collect();
     Ok(NodeBlocks::of_stages(stages, of_node))
 }
 
@@ -112,20 +112,25 @@ fn by_phases(file: &OnnxGraph) -> Result<NodeBlocks, GraphError> {
     let ipus: Vec<Option<u32>> = file.nodes.iter().map(|node| number(node, IPU)).collect();
     let found = phase_parts::of_nodes(file, &phases, &ipus)?;
     check_count(found.parts.len(), kind)?;
-    let stage = |part: &phase_parts::PhasePart| {
+    let mut stages = Vec::new();
+    for part in &found.parts {
         let phase_parts::PhasePart { phase, step, ipu } = *part;
-        let several = found.parts.iter().any(|other| other.phase == phase && other.ipu != ipu);
-        let of_ipu = |earlier: &&phase_parts::PhasePart| {
-            (earlier.phase, earlier.ipu) == (phase, ipu) && earlier.step < step
+        let of_phase = || found.parts.iter().filter(|other| other.phase == phase);
+        let place = match ipu {
+            Some(ipu) if of_phase().any(|other| other.ipu != part.ipu) => format!("_ipu{ipu}"),
+            _ => String::new(),
         };
-        let before = found.parts.iter().filter(of_ipu).count();
-        let place = ipu.filter(|_| several).map_or(String::new(), |ipu| format!("_ipu{ipu}"));
-        let again = if before == 0 { String::new() } else { format!("_{}", before + 1) };
+        let before = of_phase().filter(|other| other.ipu == ipu && other.step < step).count();
+        let block = format!("{}{phase}{place}{}", kind.word(), repetition(before));
         let annotation = StageAnnotation::Phase { number: phase, step, ipu: ipu.map(IpuId) };
-        AnnotatedStage { block: format!("{}{phase}{place}{again}", kind.word()), annotation }
-    };
-    let stages = found.parts.iter().map(stage).collect();
+        stages.push(AnnotatedStage { block, annotation });
+    }
     Ok(NodeBlocks::of_stages(stages, found.of_node))
+}
+
+/// The suffix of a block's name after `before` blocks with the same name.
+fn repetition(before: usize) -> String {
+    if before == 0 { String::new() } else { format!("_{}", before + 1) }
 }
 
 fn check_count(count: usize, kind: AnnotationKind) -> Result<(), GraphError> {
@@ -172,7 +177,8 @@ fn all_numbers(
     own: &[Option<u32>],
     kind: AnnotationKind,
 ) -> Result<Vec<u32>, GraphError> {
-    let (word, key) = (kind.word(), kind.key());
+    let word = kind.word();
+    let key = kind.key();
     // The earliest annotated stage after each node, and the node that has it.
     let mut behind: Vec<Option<(u32, usize)>> = vec![None; own.len()];
     for at in (0..own.len()).rev() {

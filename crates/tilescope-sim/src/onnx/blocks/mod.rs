@@ -45,15 +45,14 @@ impl NodeBlocks {
 /// Returns an error if annotations contradict each other, or if the file has no blocks of the
 /// chosen kind.
 pub(super) fn of_nodes(file: &OnnxGraph, choice: BlockChoice) -> Result<NodeBlocks, GraphError> {
-    let annotated = match choice {
-        BlockChoice::Auto | BlockChoice::Annotated => annotated::find(file)?,
-        BlockChoice::Modules | BlockChoice::Nodes => None,
-    };
-    let modules = || match choice {
-        BlockChoice::Auto | BlockChoice::Modules => modules::find(file),
-        BlockChoice::Annotated | BlockChoice::Nodes => None,
-    };
-    match (annotated.or_else(modules), choice) {
+    let mut found = None;
+    if matches!(choice, BlockChoice::Auto | BlockChoice::Annotated) {
+        found = annotated::find(file)?;
+    }
+    if found.is_none() && matches!(choice, BlockChoice::Auto | BlockChoice::Modules) {
+        found = modules::find(file);
+    }
+    match (found, choice) {
         (Some(found), _) => Ok(found),
         (None, BlockChoice::Annotated) => {
             Err(GraphError::new("model.blocks", ImportProblem::NoAnnotations))

@@ -20,11 +20,11 @@ pub(super) fn find(file: &OnnxGraph) -> Option<NodeBlocks> {
         .iter()
         .map(|path| {
             let inside = path.get(..depth.len())?;
-            (pattern(inside) == depth).then(|| inside.join("."))
+            if pattern(inside) == depth { Some(inside.join(".")) } else { None }
         })
         .collect();
     let blocks = in_data_order(file, &own);
-    (2..=MOST_BLOCKS).contains(&blocks.names.len()).then_some(blocks)
+    if (2..=MOST_BLOCKS).contains(&blocks.names.len()) { Some(blocks) } else { None }
 }
 
 /// The modules around a node, from the outside: `layer.3` is module 3 of the list `layer`.
@@ -43,11 +43,12 @@ fn path(node: &OnnxNode) -> Vec<String> {
 }
 
 fn pattern(path: &[String]) -> ListPattern {
-    let without_number = |part: &String| {
-        let stem = part.trim_end_matches(|letter: char| letter.is_ascii_digit());
-        if stem.len() < part.len() { format!("{stem}#") } else { part.clone() }
-    };
-    path.iter().map(without_number).collect()
+    path.iter()
+        .map(|part| {
+            let stem = part.trim_end_matches(|letter: char| letter.is_ascii_digit());
+            if stem.len() < part.len() { format!("{stem}#") } else { part.clone() }
+        })
+        .collect()
 }
 
 /// The deepest list that performs most of the work. If no module name is a plain number, the
@@ -61,9 +62,8 @@ fn deepest_list(paths: &[Vec<String>], costs: &[u64]) -> Option<ListPattern> {
         }
     }
     let total: u64 = costs.iter().sum();
-    let large = |share: u64| share.saturating_mul(10) >= total.saturating_mul(LEAST_SHARE);
-    let lists = || shares.iter().filter(|(_, share)| large(**share)).map(|(list, _)| list);
-    let is_number = |list: &&ListPattern| list.last().is_some_and(|part| part == "#");
-    let deepest = lists().filter(is_number).max_by_key(|list| list.len());
-    deepest.or_else(|| lists().min_by_key(|list| list.len())).cloned()
+    shares.retain(|_, share| share.saturating_mul(10) >= total.saturating_mul(LEAST_SHARE));
+    let numbered = shares.keys().filter(|list| list.last().is_some_and(|part| part == "#"));
+    let deepest = numbered.max_by_key(|list| list.len());
+    deepest.or_else(|| shares.keys().min_by_key(|list| list.len())).cloned()
 }

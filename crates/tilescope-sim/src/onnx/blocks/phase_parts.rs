@@ -39,7 +39,8 @@ pub(super) fn of_nodes(
     let ipus = ipus_of_nodes(file, phases, own)?;
     let mut of_node: Vec<PhasePart> = Vec::with_capacity(phases.len());
     for (at, node) in file.nodes.iter().enumerate() {
-        let (phase, ipu) = (phases[at], ipus[at]);
+        let phase = phases[at];
+        let ipu = ipus[at];
         let makers = producers(file, node).map(|maker| of_node[maker]);
         let makers = makers.filter(|maker| maker.phase == phase);
         let behind = makers.map(|maker| maker.step + u32::from(maker.ipu != ipu));
@@ -47,8 +48,8 @@ pub(super) fn of_nodes(
     }
     let different: BTreeSet<PhasePart> = of_node.iter().copied().collect();
     let parts: Vec<PhasePart> = different.into_iter().collect();
-    let position = |part: &PhasePart| parts.binary_search(part).unwrap_or_default();
-    let of_node = of_node.iter().map(position).collect();
+    let of_node =
+        of_node.iter().map(|part| parts.binary_search(part).unwrap_or_default()).collect();
     Ok(PhaseParts { parts, of_node })
 }
 

@@ -54,15 +54,8 @@ fn inverted_mask(node: &mut NodeImport) -> Result<(), GraphError> {
 /// Clips to two constants, which are attributes before opset 11 and inputs from then on.
 fn clip(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
-    let bound = |node: &NodeImport, name: &str, input: usize, default: f64| match node
-        .value(input)
-        .is_some()
-    {
-        true => Ok(node.known_scalar(input)),
-        false => node.float(name, default).map(Some),
-    };
-    let low = bound(node, "min", 1, f64::from(f32::MIN))?;
-    let high = bound(node, "max", 2, f64::from(f32::MAX))?;
+    let low = known_bound(node, "min", 1, f64::from(f32::MIN))?;
+    let high = known_bound(node, "max", 2, f64::from(f32::MAX))?;
     if let (Some(low), Some(high)) = (low, high) {
         let y = node.apply("", ClampOp::new(low, high), &[x])?;
         return node.set(0, y);
@@ -74,6 +67,21 @@ fn clip(node: &mut NodeImport) -> Result<(), GraphError> {
         }
     }
     node.set(0, y)
+}
+
+/// A bound of a clip, from an input if there is one, and otherwise from an attribute. `None` for an
+/// input that is not known.
+fn known_bound(
+    node: &NodeImport,
+    name: &str,
+    input: usize,
+    default: f64,
+) -> Result<Option<f64>, GraphError> {
+    if node.value(input).is_some() {
+        Ok(node.known_scalar(input))
+    } else {
+        node.float(name, default).map(Some)
+    }
 }
 
 /// `alpha x + beta`, clipped to 0 and 1.

@@ -66,7 +66,8 @@ fn attention(node: &mut NodeImport) -> Result<(), GraphError> {
     };
     let key = cached(node, (1, 4, 1), heads)?;
     let value = cached(node, (2, 5, 2), heads)?;
-    let (keys, width) = (node.shape(key)[2], node.shape(value)[3]);
+    let keys = node.shape(key)[2];
+    let width = node.shape(value)[3];
     let groups = batch * heads;
     let query = node.reshape("query", query, &[groups, queries, channels])?;
     let key = node.reshape("key", key, &[groups, keys, channels])?;
@@ -153,23 +154,22 @@ fn rotary(node: &mut NodeImport) -> Result<(), GraphError> {
         )?);
     }
     let interleaved = node.int("interleaved", 0)? != 0;
-    let half = |node: &mut NodeImport, part: &str, which: u64| match interleaved {
-        true => node.apply(part, TakeOp::stepped(3, which, 2, turned / 2), &[x]),
-        false => {
+    let take_half = |node: &mut NodeImport, part: &str, which: u64| {
+        if interleaved {
+            node.apply(part, TakeOp::stepped(3, which, 2, turned / 2), &[x])
+        } else {
             let range = which * turned / 2..(which + 1) * (turned / 2);
             node.apply(part, SliceOp { axis: 3, range }, &[x])
         }
     };
-    let (first, second) = (half(node, "first", 0)?, half(node, "second", 1)?);
-    let product = |node: &mut NodeImport, part: &str, of, by| {
-        node.binary(part, BinaryOpType::Multiply, [of, by])
-    };
+    let first = take_half(node, "first", 0)?;
+    let second = take_half(node, "second", 1)?;
     let [cos, sin] = [angles[0], angles[1]];
-    let a = product(node, "firstCos", first, cos)?;
-    let b = product(node, "secondSin", second, sin)?;
+    let a = node.binary("firstCos", BinaryOpType::Multiply, [first, cos])?;
+    let b = node.binary("secondSin", BinaryOpType::Multiply, [second, sin])?;
     let real = node.binary("real", BinaryOpType::Subtract, [a, b])?;
-    let a = product(node, "firstSin", first, sin)?;
-    let b = product(node, "secondCos", second, cos)?;
+    let a = node.binary("firstSin", BinaryOpType::Multiply, [first, sin])?;
+    let b = node.binary("secondCos", BinaryOpType::Multiply, [second, cos])?;
     let imaginary = node.binary("imaginary", BinaryOpType::Add, [a, b])?;
     let mut parts = vec![real, imaginary];
     if turned < channels {

@@ -38,7 +38,8 @@ pub(super) fn windows(
     let dilations = node.sizes("dilations", count, 1)?;
     let pads = node.sizes("pads", 2 * count, 0)?;
     let auto_pad = node.text("auto_pad", "NOTSET")?;
-    let along = |axis: usize| {
+    let mut windows = Vec::new();
+    for axis in 0..count {
         let mut window = Window {
             kernel: kernel[axis],
             stride: strides[axis].max(1),
@@ -50,8 +51,8 @@ pub(super) fn windows(
             // The number of windows is the field divided by the stride, rounded up. The odd zero
             // goes to one end.
             "SAME_UPPER" | "SAME_LOWER" => {
-                let windows = field[axis].div_ceil(window.stride);
-                let covered = (windows.max(1) - 1) * window.stride + window.span();
+                let results = field[axis].div_ceil(window.stride);
+                let covered = (results.max(1) - 1) * window.stride + window.span();
                 let zeros = covered.saturating_sub(field[axis]);
                 let less = zeros / 2;
                 let upper = auto_pad == "SAME_UPPER";
@@ -59,9 +60,9 @@ pub(super) fn windows(
             }
             _ => {}
         }
-        window
-    };
-    Ok((0..count).map(along).collect())
+        windows.push(window);
+    }
+    Ok(windows)
 }
 
 fn transforms(window: &Window) -> ConvDimTransforms {
@@ -74,8 +75,10 @@ fn transforms(window: &Window) -> ConvDimTransforms {
 }
 
 fn conv(node: &mut NodeImport) -> Result<(), GraphError> {
-    let (x, w) = (node.input(0)?, node.input(1)?);
-    let (field, kernel) = (node.shape(x), node.shape(w));
+    let x = node.input(0)?;
+    let w = node.input(1)?;
+    let field = node.shape(x);
+    let kernel = node.shape(w);
     if field.len() < 3 || kernel.len() != field.len() {
         return Err(node.refuse(ImportProblem::ConvOperands { field, kernel }));
     }
@@ -97,8 +100,10 @@ fn add_bias(node: &mut NodeImport, y: TensorId) -> Result<TensorId, GraphError> 
 /// Builds a transposed convolution as the gradient of a convolution towards its input, as popart
 /// lowers it. The field that the convolution would have read is the result.
 fn conv_transpose(node: &mut NodeImport) -> Result<(), GraphError> {
-    let (x, w) = (node.input(0)?, node.input(1)?);
-    let (of_x, of_w) = (node.shape(x), node.shape(w));
+    let x = node.input(0)?;
+    let w = node.input(1)?;
+    let of_x = node.shape(x);
+    let of_w = node.shape(w);
     let dims = node.output_dims(0)?;
     if of_x.len() < 3 || of_w.len() != of_x.len() || dims.len() != of_x.len() {
         return Err(node.refuse(ImportProblem::Operand("[batch, channels, field..]")));

@@ -20,7 +20,8 @@ pub(super) const OPS: &[OpBuilder] = &[
     composed("Mish", mish),
     composed("PRelu", sloped),
     composed("Selu", |node| {
-        let (alpha, gamma) = (node.float("alpha", 1.673_263_2)?, node.float("gamma", 1.050_701)?);
+        let alpha = node.float("alpha", 1.673_263_2)?;
+        let gamma = node.float("gamma", 1.050_701)?;
         exponential_unit(node, [1.0, alpha * gamma, gamma])
     }),
     composed("Shrink", shrink),
@@ -79,7 +80,8 @@ fn softsign(node: &mut NodeImport) -> Result<(), GraphError> {
 
 /// Applies a separate slope below zero for each channel or element.
 fn sloped(node: &mut NodeImport) -> Result<(), GraphError> {
-    let (x, slope) = (node.input(0)?, node.input(1)?);
+    let x = node.input(0)?;
+    let slope = node.input(1)?;
     let slope = node.cast("slope/type", slope, node.ty(x).dtype)?;
     let below = node.binary("slope", BinaryOpType::Multiply, [x, slope])?;
     let is_below = node.with_scalar("below", BinaryOpType::LessThan, x, 0.0)?;
@@ -89,7 +91,8 @@ fn sloped(node: &mut NodeImport) -> Result<(), GraphError> {
 
 /// `x` minus `bias` with the sign of x if the magnitude of x is above `lambd`, otherwise zero.
 fn shrink(node: &mut NodeImport) -> Result<(), GraphError> {
-    let (bound, bias) = (node.float("lambd", 0.5)?, node.float("bias", 0.0)?);
+    let bound = node.float("lambd", 0.5)?;
+    let bias = node.float("bias", 0.0)?;
     let x = node.input(0)?;
     let dtype = node.ty(x).dtype;
     let sign = node.apply("sign", UnaryOp(UnaryOpType::Signum), &[x])?;

@@ -14,9 +14,10 @@ fn gather(node: &mut NodeImport) -> Result<(), GraphError> {
     let shape = node.shape(x);
     let axis = node.axis(node.int("axis", 0)?, shape.len())?;
     if let Some(range) = stretch(node, shape[axis]) {
-        let y = match range == (0..shape[axis]) {
-            true => x,
-            false => node.apply("", SliceOp { axis, range }, &[x])?,
+        let y = if range == (0..shape[axis]) {
+            x
+        } else {
+            node.apply("", SliceOp { axis, range }, &[x])?
         };
         return node.set(0, y);
     }
@@ -50,9 +51,15 @@ fn gather(node: &mut NodeImport) -> Result<(), GraphError> {
 /// Known indices of an axis, if they are few.
 fn known_places(node: &NodeImport, size: u64) -> Option<Vec<u64>> {
     let whole = i64::try_from(size).ok()?;
-    let place = |index: i64| u64::try_from(if index < 0 { index + whole } else { index }).ok();
-    let places: Option<Vec<u64>> = node.known_ints(1)?.into_iter().map(place).collect();
-    places.filter(|places| places.iter().all(|place| *place < size))
+    let mut places = Vec::new();
+    for index in node.known_ints(1)? {
+        let place = u64::try_from(if index < 0 { index + whole } else { index }).ok()?;
+        if place >= size {
+            return None;
+        }
+        places.push(place);
+    }
+    Some(places)
 }
 
 /// The range of an axis that known consecutive indices cover.
@@ -64,5 +71,5 @@ fn stretch(node: &NodeImport, size: u64) -> Option<std::ops::Range<u64>> {
     let consecutive = known.iter().zip(first..).all(|(index, at)| from_front(index) == at);
     let start = u64::try_from(first).ok()?;
     let end = start.checked_add(known.len() as u64)?;
-    (consecutive && end <= size).then_some(start..end)
+    if consecutive && end <= size { Some(start..end) } else { None }
 }

@@ -109,13 +109,15 @@ fn takes_all_in_order(node: &NodeImport) -> Result<bool, GraphError> {
     };
     let rank = dims.len();
     let all = known.len() as u64 == dims.iter().product::<u64>().saturating_mul(rank as u64);
-    let in_order = |(place, at): (&[i64], u64)| {
-        let mut left = at;
-        (0..rank).rev().all(|axis| {
-            let (wanted, size) = (left % dims[axis].max(1), dims[axis].max(1));
-            left /= size;
-            u64::try_from(place[axis]) == Ok(wanted)
-        })
-    };
-    Ok(rank > 0 && all && known.chunks_exact(rank).zip(0u64..).all(in_order))
+    Ok(rank > 0
+        && all
+        && known.chunks_exact(rank).zip(0u64..).all(|(place, at)| {
+            let mut left = at;
+            (0..rank).rev().all(|axis| {
+                let wanted = left % dims[axis].max(1);
+                let size = dims[axis].max(1);
+                left /= size;
+                u64::try_from(place[axis]) == Ok(wanted)
+            })
+        }))
 }

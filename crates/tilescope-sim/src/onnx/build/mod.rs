@@ -114,7 +114,10 @@ const FAMILIES: &[&[OpBuilder]] = &[
 
 /// The builder of a node. `None` for an operator of another domain than the standard's.
 pub(super) fn find(node: &OnnxNode) -> Option<&'static OpBuilder> {
-    node.domain.is_empty().then(|| of_standard(&node.op)).flatten()
+    if !node.domain.is_empty() {
+        return None;
+    }
+    of_standard(&node.op)
 }
 
 fn of_standard(op: &str) -> Option<&'static OpBuilder> {

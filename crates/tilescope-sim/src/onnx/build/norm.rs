@@ -36,7 +36,8 @@ fn batch_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);
     let channels = shape.get(1).copied().unwrap_or(1);
-    let (mean, variance) = (node.required(3)?, node.required(4)?);
+    let mean = node.required(3)?;
+    let variance = node.required(4)?;
     let statistics = [statistic(node, mean)?, statistic(node, variance)?];
     let [scale, shift] = [node.input(1)?, node.input(2)?];
     if node.importer.settings.training {
@@ -76,7 +77,9 @@ fn statistic(node: &mut NodeImport, value: ValueId) -> Result<TensorId, GraphErr
 }
 
 fn group_norm(node: &mut NodeImport, groups: u64) -> Result<(), GraphError> {
-    let (x, scale, shift) = (node.input(0)?, node.input(1)?, node.input(2)?);
+    let x = node.input(0)?;
+    let scale = node.input(1)?;
+    let shift = node.input(2)?;
     let shape = node.shape(x);
     let channels = shape.get(1).copied().unwrap_or(1);
     // popnn's norm has fields of two dimensions. Before opset 21 there is a scale per group.
@@ -128,13 +131,12 @@ fn rms_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let (x, channels) = rows(node, x)?;
     let row_count = node.shape(x)[0];
     let sum = ReduceOp::new(ReduceOperation::SquareAdd, vec![1]);
-    let sum = match node.importer.settings.training {
-        false => node.apply("squareSum", sum, &[x])?,
+    let sum = if node.importer.settings.training {
         // The gradient passes through the square.
-        true => {
-            let square = node.apply("square", UnaryOp(UnaryOpType::Square), &[x])?;
-            node.apply("sum", ReduceOp::new(ReduceOperation::Add, vec![1]), &[square])?
-        }
+        let square = node.apply("square", UnaryOp(UnaryOpType::Square), &[x])?;
+        node.apply("sum", ReduceOp::new(ReduceOperation::Add, vec![1]), &[square])?
+    } else {
+        node.apply("squareSum", sum, &[x])?
     };
     let mean = node.scale("mean", sum, 1.0 / channels.max(1) as f64)?;
     let epsilon = node.float("epsilon", 1e-5)?;
@@ -171,7 +173,8 @@ fn local_response_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let shape = node.shape(x);
     let size = node.count("size")?;
-    let (samples, channels) = (shape[0], shape.get(1).copied().unwrap_or(1));
+    let samples = shape[0];
+    let channels = shape.get(1).copied().unwrap_or(1);
     let field: u64 = shape.iter().skip(2).product();
     let square = node.apply("square", UnaryOp(UnaryOpType::Square), &[x])?;
     let columns = node.reshape("columns", square, &[samples, 1, channels, field])?;
@@ -183,7 +186,8 @@ fn local_response_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let sums = node.reshape("neighbours/field", sums, &shape)?;
     let alpha = node.float("alpha", 1e-4)?;
     let scaled = node.scale("alpha", sums, alpha / size.max(1) as f64)?;
-    let (bias, beta) = (node.float("bias", 1.0)?, node.float("beta", 0.75)?);
+    let bias = node.float("bias", 1.0)?;
+    let beta = node.float("beta", 0.75)?;
     let shifted = node.with_scalar("bias", BinaryOpType::Add, scaled, bias)?;
     let power = node.with_scalar("power", BinaryOpType::Power, shifted, beta)?;
     let y = node.apply("", BinaryOp::DIVIDE, &[x, power])?;
@@ -202,16 +206,16 @@ fn mean_variance_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let share = 1.0 / axes.iter().map(|axis| shape[*axis]).product::<u64>().max(1) as f64;
     let mut kept = shape;
     axes.iter().for_each(|axis| kept[*axis] = 1);
-    let mean = |node: &mut NodeImport, part: &str, of: TensorId| {
+    let average = |node: &mut NodeImport, part: &str, of: TensorId| {
         let sum = ReduceOp::new(ReduceOperation::Add, axes.clone());
         let sum = node.apply(&format!("{part}/sum"), sum, &[of])?;
         let mean = node.scale(part, sum, share)?;
         node.reshape(&format!("{part}/rows"), mean, &kept)
     };
-    let of_values = mean(node, "mean", x)?;
+    let of_values = average(node, "mean", x)?;
     let centred = node.binary("centred", BinaryOpType::Subtract, [x, of_values])?;
     let squares = node.apply("squares", UnaryOp(UnaryOpType::Square), &[centred])?;
-    let variance = mean(node, "variance", squares)?;
+    let variance = average(node, "variance", squares)?;
     let deviation = node.apply("deviation", UnaryOp(UnaryOpType::Sqrt), &[variance])?;
     let y = node.binary("", BinaryOpType::Divide, [centred, deviation])?;
     node.set(0, y)

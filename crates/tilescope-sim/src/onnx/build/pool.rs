@@ -39,8 +39,12 @@ fn pool(node: &mut NodeImport, kind: PoolingType) -> Result<(), GraphError> {
 /// Pools with one window over the whole field.
 fn global(node: &mut NodeImport, kind: PoolingType) -> Result<(), GraphError> {
     let x = node.input(0)?;
-    let whole = |kernel: &u64| PoolWindow { kernel: *kernel, stride: 1, before: 0, behind: 0 };
-    let windows = node.shape(x).iter().skip(2).map(whole).collect();
+    let windows = node
+        .shape(x)
+        .iter()
+        .skip(2)
+        .map(|kernel| PoolWindow { kernel: *kernel, stride: 1, before: 0, behind: 0 })
+        .collect();
     let y = node.apply("", PoolOp { kind, windows }, &[x])?;
     node.set(0, y)
 }

@@ -77,9 +77,10 @@ fn quantize(node: &mut NodeImport) -> Result<(), GraphError> {
         _ => (0.0, 255.0),
     };
     if stands_in {
-        let bound = |operation, value| ScalarOp::new(operation, value);
-        let above = node.apply("low", bound(BinaryOpType::GreaterThanEqual, low), &[y])?;
-        let below = node.apply("high", bound(BinaryOpType::LessThanEqual, high), &[y])?;
+        let is_above = ScalarOp::new(BinaryOpType::GreaterThanEqual, low);
+        let above = node.apply("low", is_above, &[y])?;
+        let is_below = ScalarOp::new(BinaryOpType::LessThanEqual, high);
+        let below = node.apply("high", is_below, &[y])?;
         let within = node.binary("within", BinaryOpType::LogicalAnd, [above, below])?;
         if let Some(few_bits) = node.node.outputs.first().copied().flatten() {
             let kept = StraightThrough { of: x, within };

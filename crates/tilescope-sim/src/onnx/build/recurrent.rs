@@ -86,9 +86,10 @@ fn in_direction(
     backwards: bool,
 ) -> Result<TensorId, GraphError> {
     let steps = node.shape(x)[0];
-    match backwards {
-        true => node.apply(part, TakeOp::stepped(0, steps.max(1) - 1, -1, steps), &[x]),
-        false => Ok(x),
+    if backwards {
+        node.apply(part, TakeOp::stepped(0, steps.max(1) - 1, -1, steps), &[x])
+    } else {
+        Ok(x)
     }
 }
 
@@ -145,13 +146,12 @@ fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
     let directions = backwards.len() as u64;
     let hidden = node.count("hidden_size")?;
     let sizes = LayerSizes { directions, input, hidden, units: 1 };
-    let apart = match directions == 1 && node.is_own_weight(1) && node.is_own_weight(2) {
-        true => {
-            let [of_input, of_state] = [node.required(1)?, node.required(2)?];
-            let of_input = node.importer.tensor_stored_as(of_input, &[input, hidden])?;
-            Some([of_input, node.importer.tensor_stored_as(of_state, &[hidden, hidden])?])
-        }
-        false => None,
+    let apart = if directions == 1 && node.is_own_weight(1) && node.is_own_weight(2) {
+        let [of_input, of_state] = [node.required(1)?, node.required(2)?];
+        let of_input = node.importer.tensor_stored_as(of_input, &[input, hidden])?;
+        Some([of_input, node.importer.tensor_stored_as(of_state, &[hidden, hidden])?])
+    } else {
+        None
     };
     let weights = if apart.is_none() { Some(sizes.weights(node)?) } else { None };
     let biases = sizes.biases(node)?;
@@ -165,9 +165,10 @@ fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
             (Some(apart), _) => apart,
             (None, Some(weights)) => {
                 let own = own_part(node, "weights/direction", weights, place)?;
-                let rows = |range| SliceOp { axis: 0, range };
-                let of_input = node.apply("inputWeights", rows(0..input), &[own])?;
-                [of_input, node.apply("stateWeights", rows(input..sizes.rows()), &[own])?]
+                let of_input = SliceOp { axis: 0, range: 0..input };
+                let of_input = node.apply("inputWeights", of_input, &[own])?;
+                let of_state = SliceOp { axis: 0, range: input..sizes.rows() };
+                [of_input, node.apply("stateWeights", of_state, &[own])?]
             }
             (None, None) => return Err(node.refuse(ImportProblem::NoWeights)),
         };
@@ -203,7 +204,8 @@ fn layer(node: &mut NodeImport, cell: RnnCellType) -> Result<(), GraphError> {
     };
     let backwards = directions(node)?;
     let directions = backwards.len() as u64;
-    let (hidden, units) = (node.count("hidden_size")?, cell.units());
+    let hidden = node.count("hidden_size")?;
+    let units = cell.units();
     let sizes = LayerSizes { directions, input, hidden, units };
     let dtype = node.ty(x).dtype;
     let weights = sizes.weights(node)?;

@@ -45,20 +45,20 @@ impl Places {
         let default = if node.node.opset < 11 { "asymmetric" } else { "half_pixel" };
         let mode = node.text("coordinate_transformation_mode", default)?;
         let scale = from as f64 / to as f64;
-        let position = |place: u64| match mode.as_str() {
+        let positions = (0..to).map(|place| match mode.as_str() {
             "asymmetric" => place as f64 * scale,
             "align_corners" if to > 1 => place as f64 * (from - 1) as f64 / (to - 1) as f64,
             "align_corners" => 0.0,
             "pytorch_half_pixel" if to == 1 => 0.0,
             _ => (place as f64 + 0.5) * scale - 0.5,
-        };
-        Ok(Self { positions: (0..to).map(position).collect(), last: (from.max(1) - 1) as f64 })
+        });
+        Ok(Self { positions: positions.collect(), last: (from.max(1) - 1) as f64 })
     }
 
     /// Rounds positions to elements of the axis.
     fn indices(&self, round: impl Fn(f64) -> f64) -> Vec<u64> {
-        let index = |position: &f64| whole(round(*position).clamp(0.0, self.last));
-        self.positions.iter().map(index).collect()
+        let rounded = self.positions.iter().map(|position| round(*position).clamp(0.0, self.last));
+        rounded.map(whole).collect()
     }
 }
 
@@ -91,9 +91,10 @@ fn blend(
     axis: usize,
     places: &Places,
 ) -> Result<TensorId, GraphError> {
-    let take = |round: fn(f64) -> f64| TakeOp { axis, indices: places.indices(round) };
-    let low = node.apply("low", take(f64::floor), &[x])?;
-    let high = node.apply("high", take(f64::ceil), &[x])?;
+    let low = TakeOp { axis, indices: places.indices(f64::floor) };
+    let low = node.apply("low", low, &[x])?;
+    let high = TakeOp { axis, indices: places.indices(f64::ceil) };
+    let high = node.apply("high", high, &[x])?;
     let ty = node.ty(low);
     let mut shape = vec![1; ty.shape.len()];
     shape[axis] = ty.shape[axis];

@@ -97,11 +97,9 @@ fn stretch(
 ) -> Result<TensorId, GraphError> {
     let size = node.shape(x)[axis];
     let whole = i64::try_from(size).unwrap_or(i64::MAX);
-    let from_front = |at: i64| if at < 0 { at.saturating_add(whole) } else { at };
-    let (start, end) = (from_front(start), from_front(end));
-    let unsigned = |at: i64| u64::try_from(at).unwrap_or(0);
+    let [start, end] = [start, end].map(|at| if at < 0 { at.saturating_add(whole) } else { at });
     if step == 1 {
-        let range = unsigned(start).min(size)..unsigned(end).min(size);
+        let range = or_zero(start).min(size)..or_zero(end).min(size);
         return if range == (0..size) {
             Ok(x)
         } else {
@@ -113,8 +111,8 @@ fn stretch(
         _ => (start.max(0), end.min(whole)),
     };
     let distance = if step < 0 { start - end } else { end - start };
-    let count = unsigned(distance).div_ceil(step.unsigned_abs().max(1));
-    node.apply("", TakeOp::stepped(axis, unsigned(start), step, count), &[x])
+    let count = or_zero(distance).div_ceil(step.unsigned_abs().max(1));
+    node.apply("", TakeOp::stepped(axis, or_zero(start), step, count), &[x])
 }
 
 /// Pads a tensor with a constant or with its own elements. The padding is an attribute before opset
@@ -127,33 +125,39 @@ fn pad(node: &mut NodeImport) -> Result<(), GraphError> {
         Some(axes) => axes.iter().map(|axis| node.axis(*axis, rank)).collect::<Result<_, _>>()?,
         None => (0..rank).collect(),
     };
-    let of_axis = |axis: usize| {
-        let at = axes.iter().position(|of| *of == axis)?;
-        Some([*written.get(at)?, *written.get(axes.len() + at)?])
-    };
-    let pads: Vec<[i64; 2]> = (0..rank).map(|axis| of_axis(axis).unwrap_or([0, 0])).collect();
+    let mut pads: Vec<[i64; 2]> = vec![[0, 0]; rank];
+    for (at, axis) in axes.iter().enumerate() {
+        if let (Some(before), Some(behind)) = (written.get(at), written.get(axes.len() + at)) {
+            pads[*axis] = [*before, *behind];
+        }
+    }
     let mode = node.text("mode", "constant")?;
-    let positive = |pad: i64| u64::try_from(pad).unwrap_or(0);
     for (axis, [before, behind]) in pads.iter().enumerate() {
+        // Negative pads cut elements off.
         let size = node.shape(x)[axis];
-        let cut = |pad: i64| positive(pad.saturating_neg());
-        let range = cut(*before)..size.saturating_sub(cut(*behind));
+        let first = or_zero(before.saturating_neg());
+        let range = first..size.saturating_sub(or_zero(behind.saturating_neg()));
         if range != (0..size) {
             x = node.apply("cut", SliceOp { axis, range }, &[x])?;
         }
-        if mode != "constant" && (positive(*before), positive(*behind)) != (0, 0) {
+        if mode != "constant" && (*before > 0 || *behind > 0) {
             let size = i64::try_from(node.shape(x)[axis]).unwrap_or(i64::MAX);
-            let places = -positive(*before).cast_signed()..size + positive(*behind).cast_signed();
-            let indices = places.map(|place| positive(edge_index(&mode, place, size))).collect();
+            let places = -*before.max(&0)..size + *behind.max(&0);
+            let indices = places.map(|place| or_zero(edge_index(&mode, place, size))).collect();
             x = node.apply("", TakeOp { axis, indices }, &[x])?;
         }
     }
     if mode == "constant" && pads.iter().flatten().any(|pad| *pad > 0) {
-        let before = pads.iter().map(|[before, _]| positive(*before)).collect();
-        let behind = pads.iter().map(|[_, behind]| positive(*behind)).collect();
+        let before = pads.iter().map(|[before, _]| or_zero(*before)).collect();
+        let behind = pads.iter().map(|[_, behind]| or_zero(*behind)).collect();
         x = node.apply("", PadOp { before, behind }, &[x])?;
     }
     node.set(0, x)
+}
+
+/// The number, or 0 if it is negative.
+fn or_zero(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
 }
 
 /// The element at a position outside an axis.
@@ -172,12 +176,16 @@ fn edge_index(mode: &str, place: i64, size: i64) -> i64 {
 /// Repeats the tensor along each axis: along a new axis before it, which is then merged with it.
 fn tile(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
-    let (shape, dims) = (node.shape(x), node.output_dims(0)?);
-    let with_copies = |copies: &dyn Fn(usize) -> u64| -> Vec<u64> {
-        shape.iter().enumerate().flat_map(|(axis, size)| [copies(axis), *size]).collect()
-    };
-    let once = node.reshape("once", x, &with_copies(&|_| 1))?;
-    let all = node.expand("", once, &with_copies(&|axis| dims[axis] / shape[axis].max(1)))?;
+    let shape = node.shape(x);
+    let dims = node.output_dims(0)?;
+    let mut once = Vec::new();
+    let mut repeated = Vec::new();
+    for (size, all) in shape.iter().zip(&dims) {
+        once.extend([1, *size]);
+        repeated.extend([all / (*size).max(1), *size]);
+    }
+    let once = node.reshape("once", x, &once)?;
+    let all = node.expand("", once, &repeated)?;
     node.set(0, all)
 }
 

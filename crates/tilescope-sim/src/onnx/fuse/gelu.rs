@@ -41,16 +41,16 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
 fn by_erf(graph: &GraphView, argument: ValueId, x: ValueId) -> Option<Vec<usize>> {
     if let Some(div) = graph.only_maker(argument, "Div") {
         let fits = graph.input(div, 0)? == x && graph.is_about(graph.input(div, 1)?, SQRT_2);
-        return fits.then(|| vec![div]);
+        return if fits { Some(vec![div]) } else { None };
     }
     let product = scaled(graph, argument, FRAC_1_SQRT_2)?;
-    (product.factors == [x]).then_some(product.nodes)
+    if product.factors == [x] { Some(product.nodes) } else { None }
 }
 
 /// The product with this constant, if nothing else reads it.
 fn scaled(graph: &GraphView, value: ValueId, constant: f64) -> Option<Product> {
     let product = graph.product_of(graph.only_maker(value, "Mul")?)?;
-    ((product.constant - constant).abs() <= 1e-3 * constant).then_some(product)
+    if (product.constant - constant).abs() <= 1e-3 * constant { Some(product) } else { None }
 }
 
 /// The nodes of `sqrt(2/pi) (x + 0.044715 x^3)`.
@@ -69,7 +69,7 @@ fn by_tanh(graph: &GraphView, argument: ValueId, x: ValueId) -> Option<Vec<usize
             let pow = graph.only_maker(power, "Pow")?;
             nodes.push(pow);
             let fits = graph.input(pow, 0)? == x && graph.is_about(graph.input(pow, 1)?, 3.0);
-            fits.then_some(nodes)
+            if fits { Some(nodes) } else { None }
         }
         _ => None,
     }

@@ -12,12 +12,12 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
             let fits = graph.is_weight(bias, 1) && graph.value(bias).elements() == linear.columns;
             linear.node.inputs.push(bias);
             linear.node.nodes.push(last);
-            fits.then_some(linear.node)
+            if fits { Some(linear.node) } else { None }
         }),
         "MatMul" => {
             let linear = product_with_weights(graph, last)?;
             // A product without bias and transposition is not a fused node.
-            (linear.node.nodes.len() > 1).then_some(linear.node)
+            if linear.node.nodes.len() > 1 { Some(linear.node) } else { None }
         }
         _ => None,
     }
@@ -31,7 +31,8 @@ struct LinearProduct {
 
 /// The product of rows with weights, transposed or not.
 fn product_with_weights(graph: &GraphView, matmul: usize) -> Option<LinearProduct> {
-    let (x, of_product) = (graph.input(matmul, 0)?, graph.input(matmul, 1)?);
+    let x = graph.input(matmul, 0)?;
+    let of_product = graph.input(matmul, 1)?;
     let (weights, transpose) = match turned_around(graph, of_product) {
         Some((weights, transpose)) => (weights, Some(transpose)),
         None => (of_product, None),
@@ -43,7 +44,10 @@ fn product_with_weights(graph: &GraphView, matmul: usize) -> Option<LinearProduc
         attribute: transpose.map(|_| ("transB", 1)),
         ..FusedNode::new("Linear", vec![x, weights], nodes)
     };
-    fits.then_some(LinearProduct { node, columns })
+    if !fits {
+        return None;
+    }
+    Some(LinearProduct { node, columns })
 }
 
 /// The matrix whose axes a node swaps for this product alone, and that node.

@@ -47,7 +47,7 @@ pub(super) fn find_inverted(graph: &GraphView, last: usize) -> Option<FusedNode>
             && graph.is_constant(by)
             && graph.scalar(by).is_some_and(|by| by < 0.0 && by.is_finite());
         let inputs = vec![graph.input(sub, 1)?, by];
-        fits.then(|| FusedNode::new("InvertedMask", inputs, vec![sub, last]))
+        if fits { Some(FusedNode::new("InvertedMask", inputs, vec![sub, last])) } else { None }
     })
 }
 
@@ -206,7 +206,9 @@ fn wanted_shapes(values: &NarrowValues) -> Vec<Option<Vec<u64>>> {
                         if needed { dims[axis] } else { narrow[axis] }
                     })
                     .collect();
-                shapes[at] = (own != *dims).then_some(own);
+                if own != *dims {
+                    shapes[at] = Some(own);
+                }
             }
         }
         if !repeats(node) || node.op == "Expand" {

@@ -53,8 +53,9 @@ pub(super) struct FusedGraph<'a> {
 /// Returns the graph unchanged.
 pub(super) fn unfused<'a>(file: &'a OnnxGraph, annotations: &Annotations) -> FusedGraph<'a> {
     let mut names = SourceNames::default();
-    let origin = |at| NodeOrigin { source: names.of(file, &[at]), options: annotations.node(at) };
-    let origins = (0..file.nodes.len()).map(origin).collect();
+    let origins = (0..file.nodes.len())
+        .map(|at| NodeOrigin { source: names.of(file, &[at]), options: annotations.node(at) })
+        .collect();
     FusedGraph { graph: Cow::Borrowed(file), origins, fused: BTreeMap::new() }
 }
 
@@ -63,7 +64,9 @@ pub(super) fn fused<'a>(file: &'a OnnxGraph, annotations: &Annotations) -> Fused
     let mut fused = BTreeMap::new();
     let graph = match mask::narrowed(file) {
         Some((graph, left_out)) => {
-            fused.extend((left_out > 0).then(|| ("Mask".to_string(), left_out)));
+            if left_out > 0 {
+                fused.insert("Mask".to_string(), left_out);
+            }
             Cow::Owned(graph)
         }
         None => Cow::Borrowed(file),
@@ -76,12 +79,11 @@ pub(super) fn fused<'a>(file: &'a OnnxGraph, annotations: &Annotations) -> Fused
             continue;
         }
         let found = PATTERNS.iter().find_map(|pattern| pattern(&view, last));
-        let fits = |found: FusedNode| {
-            let free = found.nodes.iter().all(|at| !joined[*at]);
-            let options = annotations.joined(&found.nodes, last)?;
-            (free && pattern::has_one_stage(file, &found.nodes)).then_some((found, options))
-        };
-        let Some((found, options)) = found.and_then(fits) else { continue };
+        let Some(found) = found else { continue };
+        let Some(options) = annotations.joined(&found.nodes, last) else { continue };
+        if found.nodes.iter().any(|at| joined[*at]) || !pattern::has_one_stage(file, &found.nodes) {
+            continue;
+        }
         found.nodes.iter().for_each(|at| joined[*at] = true);
         *fused.entry(found.op.to_string()).or_default() += 1;
         replaced.insert(last, (found, options));
@@ -90,7 +92,8 @@ pub(super) fn fused<'a>(file: &'a OnnxGraph, annotations: &Annotations) -> Fused
         return FusedGraph { graph, fused, ..unfused(file, annotations) };
     }
     let mut names = SourceNames::default();
-    let (mut nodes, mut origins) = (Vec::new(), Vec::new());
+    let mut nodes = Vec::new();
+    let mut origins = Vec::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         if let Some((fused, options)) = replaced.remove(&at) {
             nodes.push(fused.node(&graph, at));
@@ -128,7 +131,6 @@ impl SourceNames {
             }
         }
         let text = words.join(", ");
-        let shared = || Arc::from(text.as_str());
-        Arc::clone(self.known.entry(text.clone()).or_insert_with(shared))
+        Arc::clone(self.known.entry(text.clone()).or_insert_with(|| Arc::from(text.as_str())))
     }
 }

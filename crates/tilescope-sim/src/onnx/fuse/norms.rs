@@ -45,7 +45,8 @@ fn scaled_norm(graph: &GraphView, mul: usize) -> Option<(Normalised, ValueId)> {
 fn normalised(graph: &GraphView, div: usize) -> Option<Normalised> {
     let centred = graph.input(div, 0)?;
     let sub = graph.maker(centred, "Sub")?;
-    let (x, mean) = (graph.input(sub, 0)?, graph.input(sub, 1)?);
+    let x = graph.input(sub, 0)?;
+    let mean = graph.input(sub, 1)?;
     let of_mean = graph.maker(mean, "ReduceMean")?;
     let mut root = root_of_mean_square(graph, graph.input(div, 1)?)?;
     // The square is of the same difference, which some exporters compute twice.
@@ -100,7 +101,10 @@ fn inverted(graph: &GraphView, inverse: ValueId) -> Option<(usize, ValueId)> {
     }
     let div = graph.only_maker(inverse, "Div")?;
     let is_inverse = graph.is_about(graph.input(div, 0)?, 1.0);
-    is_inverse.then_some((div, graph.input(div, 1)?))
+    if !is_inverse {
+        return None;
+    }
+    Some((div, graph.input(div, 1)?))
 }
 
 /// The root of a mean of squares, and the value that is squared.
@@ -128,13 +132,16 @@ fn root_of_mean_square(graph: &GraphView, root: ValueId) -> Option<RootMeanSquar
             (graph.input(mul, 1).filter(|other| *other == of)?, mul)
         }
     };
-    is_mean_of_last_axis(graph, mean, of)
-        .then(|| RootMeanSquare { of, nodes: vec![sqrt, add, of_mean, at] })
+    if !is_mean_of_last_axis(graph, mean, of) {
+        return None;
+    }
+    Some(RootMeanSquare { of, nodes: vec![sqrt, add, of_mean, at] })
 }
 
 /// True if the mean has one value for each row of the last axis.
 fn is_mean_of_last_axis(graph: &GraphView, mean: ValueId, of: ValueId) -> bool {
-    let (mean, of) = (&graph.value(mean).dims, &graph.value(of).dims);
+    let mean = &graph.value(mean).dims;
+    let of = &graph.value(of).dims;
     match (mean.split_last(), of.split_last()) {
         (Some((1, rows)), Some((_, all))) => rows == all,
         _ => false,

@@ -123,8 +123,7 @@ impl<'a> GraphView<'a> {
 
     /// True if a value is a constant of one element near `expected`.
     pub(super) fn is_about(&self, value: ValueId, expected: f64) -> bool {
-        let close = |found: f64| (found - expected).abs() <= 1e-3 * expected.abs();
-        self.scalar(value).is_some_and(close)
+        self.scalar(value).is_some_and(|found| (found - expected).abs() <= 1e-3 * expected.abs())
     }
 
     /// True if a value is known before the model runs.

@@ -6,14 +6,16 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
     if graph.node(last).op != "Mul" {
         return None;
     }
-    graph.either_way(last).into_iter().find_map(|[x, gate]| {
-        let joined = |op: &'static str, fused: &'static str| {
-            let maker = graph.only_maker(gate, op)?;
-            let fits = graph.input(maker, 0)? == x;
-            fits.then(|| FusedNode::new(fused, vec![x], vec![maker, last]))
-        };
-        joined("Sigmoid", "Swish").or_else(|| joined("HardSigmoid", "HardSwish"))
-    })
+    for [x, gate] in graph.either_way(last) {
+        for (op, fused) in [("Sigmoid", "Swish"), ("HardSigmoid", "HardSwish")] {
+            if let Some(maker) = graph.only_maker(gate, op)
+                && graph.input(maker, 0) == Some(x)
+            {
+                return Some(FusedNode::new(fused, vec![x], vec![maker, last]));
+            }
+        }
+    }
+    None
 }
 
 /// `x . clip(x + 3, 0, 6) / 6`, as exporters before opset 14 write a hard swish.
@@ -24,7 +26,7 @@ pub(super) fn find_clipped(graph: &GraphView, last: usize) -> Option<FusedNode> 
         let mut product = graph.product_of(graph.only_maker(graph.input(last, 0)?, "Mul")?)?;
         product.constant /= 6.0;
         product.nodes.push(last);
-        is_mean.then_some(product)
+        if is_mean { Some(product) } else { None }
     })?;
     let [a, b] = product.factors[..] else { return None };
     if (product.constant - 1.0 / 6.0).abs() > 1e-3 {
@@ -38,6 +40,6 @@ pub(super) fn find_clipped(graph: &GraphView, last: usize) -> Option<FusedNode> 
             .into_iter()
             .any(|[of, three]| of == x && graph.is_about(three, 3.0));
         let nodes = [&product.nodes[..], &[clip, add]].concat();
-        fits.then(|| FusedNode::new("HardSwish", vec![x], nodes))
+        if fits { Some(FusedNode::new("HardSwish", vec![x], nodes)) } else { None }
     })
 }

@@ -32,17 +32,20 @@ pub fn cumulative_sum(
     let mut permutation: Vec<usize> = (0..rank).collect();
     permutation.swap(axis, rank - 1);
     let turned = of.transpose("turn", numbers, permutation.clone())?;
-    let (length, shape) = (ty.shape[axis], of.ty(turned).shape);
+    let length = ty.shape[axis];
+    let shape = of.ty(turned).shape;
     let rows = of.reshape("rows", turned, vec![ty.elements().0 / length, length])?;
     let triangle = TensorInfo::new([length, length], dtype);
     let triangle = of.graph.constant(&format!("{name}/triangle"), triangle);
     let sums = of.apply("cumsum_mul", MatMulOp::default(), &[rows, triangle])?;
     // The last operator has the name of the operation.
-    let (casts, turns) = (dtype != ty.dtype, axis + 1 != rank);
-    let last = |is_last: bool, part: &'static str| if is_last { "" } else { part };
-    let mut made = of.reshape(last(!turns && !casts, "unflatten"), sums, shape)?;
+    let casts = dtype != ty.dtype;
+    let turns = axis + 1 != rank;
+    let unflatten = if turns || casts { "unflatten" } else { "" };
+    let mut made = of.reshape(unflatten, sums, shape)?;
     if turns {
-        made = of.apply(last(!casts, "turnBack"), unrolled(&permutation), &[made])?;
+        let turn_back = if casts { "turnBack" } else { "" };
+        made = of.apply(turn_back, unrolled(&permutation), &[made])?;
     }
     if casts {
         made = of.apply("", CastOp { to: ty.dtype }, &[made])?;

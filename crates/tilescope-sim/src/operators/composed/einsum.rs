@@ -13,6 +13,14 @@ struct NamedAxes {
     axes: Vec<char>,
 }
 
+impl NamedAxes {
+    /// The size of an axis, if the operand has it.
+    fn size(&self, of: &Composition, axis: char) -> Option<u64> {
+        let at = self.axes.iter().position(|own| *own == axis)?;
+        Some(of.ty(self.tensor).shape[at])
+    }
+}
+
 /// Adds the sum of products of `equation`, such as `ij,jk->ik`. It multiplies two operands at a
 /// time, from the left. An operand names each axis once, without an ellipsis.
 ///
@@ -39,8 +47,8 @@ pub fn einsum(
         number += 1;
     }
     made = sum_others(&mut of, "sum", made, &result)?;
-    let place = |axis: &char| made.axes.iter().position(|own| own == axis);
-    let permutation: Option<Vec<usize>> = result.iter().map(place).collect();
+    let permutation: Option<Vec<usize>> =
+        result.iter().map(|axis| made.axes.iter().position(|own| own == axis)).collect();
     let permutation = permutation.ok_or_else(|| of.refuse(GraphProblem::NoAxisOfResult))?;
     let shape = of.ty(made.tensor).shape;
     let shape = permutation.iter().map(|axis| shape[*axis]).collect();
@@ -87,8 +95,11 @@ fn parse(
 /// alphabetical order.
 fn implied_result(terms: &str) -> Vec<char> {
     let letters: Vec<char> = terms.chars().filter(|letter| letter.is_alphabetic()).collect();
-    let once = |letter: &char| letters.iter().filter(|other| *other == letter).count() == 1;
-    let mut result: Vec<char> = letters.iter().copied().filter(once).collect();
+    let mut result: Vec<char> = letters
+        .iter()
+        .copied()
+        .filter(|letter| letters.iter().filter(|other| *other == letter).count() == 1)
+        .collect();
     result.sort_unstable();
     result
 }
@@ -119,31 +130,32 @@ fn multiply(
     [a, b]: [NamedAxes; 2],
     later: &[char],
 ) -> Result<NamedAxes, GraphError> {
-    let with = |other: &NamedAxes| -> Vec<char> { [later, &other.axes].concat() };
-    let (needed_a, needed_b) = (with(&b), with(&a));
+    let needed_a = [later, &b.axes].concat();
+    let needed_b = [later, &a.axes].concat();
     let a = sum_others(of, &format!("{part}/sumA"), a, &needed_a)?;
     let b = sum_others(of, &format!("{part}/sumB"), b, &needed_b)?;
-    let both = |axis: &&char| b.axes.contains(axis);
-    let groups: Vec<char> =
-        a.axes.iter().filter(both).filter(|axis| later.contains(axis)).copied().collect();
-    let summed: Vec<char> =
-        a.axes.iter().filter(both).filter(|axis| !later.contains(axis)).copied().collect();
-    let alone = |own: &NamedAxes, other: &NamedAxes| -> Vec<char> {
-        own.axes.iter().filter(|axis| !other.axes.contains(axis)).copied().collect()
-    };
-    let (rows, columns) = (alone(&a, &b), alone(&b, &a));
+    let mut groups = Vec::new();
+    let mut summed = Vec::new();
+    let mut rows = Vec::new();
+    for axis in a.axes.iter().copied() {
+        if !b.axes.contains(&axis) {
+            rows.push(axis);
+        } else if later.contains(&axis) {
+            groups.push(axis);
+        } else {
+            summed.push(axis);
+        }
+    }
+    let mut columns = b.axes.clone();
+    columns.retain(|axis| !a.axes.contains(axis));
     let x = matrices(of, &format!("{part}/a"), &a, [&groups, &rows, &summed])?;
     let w = matrices(of, &format!("{part}/b"), &b, [&groups, &summed, &columns])?;
     let product = of.apply(&format!("{part}/product"), MatMulOp::default(), &[x, w])?;
-    let size = |axis: &char| {
-        let own = |of_one: &NamedAxes, of: &Composition| {
-            let at = of_one.axes.iter().position(|own| own == axis)?;
-            Some(of.ty(of_one.tensor).shape[at])
-        };
-        own(&a, of).or_else(|| own(&b, of)).unwrap_or(1)
-    };
     let axes = [groups, rows, columns].concat();
-    let shape = axes.iter().map(size).collect();
+    let mut shape = Vec::new();
+    for axis in &axes {
+        shape.push(a.size(of, *axis).or(b.size(of, *axis)).unwrap_or(1));
+    }
     Ok(NamedAxes { tensor: of.reshape(&format!("{part}/made"), product, shape)?, axes })
 }
 
@@ -155,10 +167,17 @@ fn matrices(
     order: [&[char]; 3],
 ) -> Result<TensorId, GraphError> {
     let shape = of.ty(operand.tensor).shape;
-    let place = |axis: &char| operand.axes.iter().position(|own| own == axis);
-    let sizes =
-        order.map(|axes| axes.iter().filter_map(place).map(|axis| shape[axis]).product::<u64>());
-    let permutation = order.iter().flat_map(|axes| axes.iter().filter_map(place)).collect();
+    let mut sizes = Vec::new();
+    let mut permutation = Vec::new();
+    for axes in order {
+        let mut size = 1;
+        for axis in axes {
+            let Some(place) = operand.axes.iter().position(|own| own == axis) else { continue };
+            size *= shape[place];
+            permutation.push(place);
+        }
+        sizes.push(size);
+    }
     let turned = of.transpose(&format!("{part}/turn"), operand.tensor, permutation)?;
-    of.reshape(&format!("{part}/matrices"), turned, sizes.to_vec())
+    of.reshape(&format!("{part}/matrices"), turned, sizes)
 }

@@ -29,7 +29,8 @@ pub fn gather_elements(
     axis: usize,
 ) -> Result<TensorId, GraphError> {
     let mut of = Composition { graph, name };
-    let (ty, shape) = (of.ty(data), of.ty(indices).shape);
+    let ty = of.ty(data);
+    let shape = of.ty(indices).shape;
     if !fits_along(&ty, &of.ty(indices), axis) {
         let indices = of.ty(indices);
         return Err(of.refuse(GraphProblem::IndicesOfAxis { indices, axis, ty }));
@@ -71,7 +72,8 @@ fn coordinate_table(
     [data, indices]: [TensorId; 2],
     batch: usize,
 ) -> Result<(TensorId, TensorId, Vec<u64>), GraphError> {
-    let (ty, places) = (of.ty(data), of.ty(indices));
+    let ty = of.ty(data);
+    let places = of.ty(indices);
     let coordinates = places.shape.last().map_or(0, |count| list_length(*count));
     let named = batch.saturating_add(coordinates);
     let leads = batch < places.shape.len() && ty.shape.get(..batch) == places.shape.get(..batch);
@@ -97,7 +99,8 @@ pub fn scatter_elements(
     (axis, update): (usize, ScatterUpdate),
 ) -> Result<TensorId, GraphError> {
     let mut of = Composition { graph, name };
-    let (ty, numbers) = (of.ty(data), of.ty(indices));
+    let ty = of.ty(data);
+    let numbers = of.ty(indices);
     if !fits_along(&ty, &numbers, axis) || of.ty(updates).shape != numbers.shape {
         return Err(of.refuse(GraphProblem::IndicesOfAxis { indices: numbers, axis, ty }));
     }

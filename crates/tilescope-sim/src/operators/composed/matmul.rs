@@ -18,11 +18,13 @@ pub fn matmul(
     [a, b]: [TensorId; 2],
 ) -> Result<TensorId, GraphError> {
     let mut of = Composition { graph, name };
-    let (mut left, mut right) = (of.ty(a).shape, of.ty(b).shape);
+    let mut left = of.ty(a).shape;
+    let mut right = of.ty(b).shape;
     if left.is_empty() || right.is_empty() {
         return Err(of.refuse(GraphProblem::ScalarProduct));
     }
-    let (row, column) = (left.len() == 1, right.len() == 1);
+    let row = left.len() == 1;
+    let column = right.len() == 1;
     if row {
         left.insert(0, 1);
     }
@@ -38,8 +40,12 @@ pub fn matmul(
     let leads = [leading_left, leading_right].map(|sizes| TensorInfo::new(sizes, dtype));
     let leading = broadcast_shape(&leads).map_err(|error| of.refuse(error))?;
     let mut shape = leading.clone();
-    shape.extend((!row).then_some(m));
-    shape.extend((!column).then_some(n));
+    if !row {
+        shape.push(m);
+    }
+    if !column {
+        shape.push(n);
+    }
     let groups: u64 = leading.iter().product();
     let product = if leading_right.iter().product::<u64>() == 1 {
         let rows = of.reshape("rows", a, vec![groups * m, k])?;

@@ -49,11 +49,9 @@ pub fn simple_rnn(
     if let Some(bias) = layer.bias {
         weighted = of.apply("addBias", AddBiasOp { axis: 1 }, &[weighted, bias])?;
     }
-    let function = match layer.relu {
-        true => NonLinearityType::Relu,
-        false => NonLinearityType::Tanh,
-    };
-    let (mut before, mut outputs) = (layer.initial, Vec::new());
+    let function = if layer.relu { NonLinearityType::Relu } else { NonLinearityType::Tanh };
+    let mut before = layer.initial;
+    let mut outputs = Vec::new();
     for step in 0..steps {
         let part = |part: &str| format!("step{step}/{part}");
         let range = step * batch..(step + 1) * batch;

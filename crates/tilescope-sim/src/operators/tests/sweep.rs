@@ -71,7 +71,8 @@ impl SweptCost {
         let mut costs = Vec::new();
         for case in OperatorCases::of(size, dtype) {
             let graph = case.graph(TensorRole::Activation);
-            let (planning, plans) = (PoplibsOptions::default(), PlanCache::new());
+            let planning = PoplibsOptions::default();
+            let plans = PlanCache::new();
             let machine = IpuTarget::all_tiles_of(MK2);
             let mut context =
                 LoweringContext::new(&graph.tensors, machine, false, &planning, &plans);

@@ -24,19 +24,18 @@ impl AlikeReplicas {
     ///
     /// If all replicas sync together, they wait for the end of a round, so places do not matter.
     pub(crate) fn of(spec: &Spec) -> Vec<Self> {
-        let (options, host) = (&spec.options, &spec.options.host);
+        let options = &spec.options;
+        let host = &spec.options.host;
         let loads = !matches!(host.loader, DataLoaderMode::None | DataLoaderMode::Synthetic);
         let calls_back =
             host.seconds_per_micro_batch > 0.0 && host.loader != DataLoaderMode::Synthetic;
         let resources = InstanceResources::new(spec);
-        let places = match options.sync_replicas_independently && calls_back {
-            true => resources.replicas.div_ceil(resources.callback_threads),
-            false => 1,
+        let places = if options.sync_replicas_independently && calls_back {
+            resources.replicas.div_ceil(resources.callback_threads)
+        } else {
+            1
         };
-        let slower = match loads || calls_back {
-            true => options.slow_instances(),
-            false => 0,
-        };
+        let slower = if loads || calls_back { options.slow_instances() } else { 0 };
         let speeds: &[bool] = match slower {
             0 => &[false],
             all if all == options.num_instances => &[true],
@@ -51,9 +50,10 @@ impl AlikeReplicas {
     /// Describes the difference to other groups: the speed of the host if hosts differ, and the
     /// place in a round.
     fn why(&self, spec: &Spec, hosts_differ: bool) -> String {
-        let host = match self.slower {
-            true => format!("host {} times slower", spec.options.host.slower_instance_factor),
-            false => "fast host".to_owned(),
+        let host = if self.slower {
+            format!("host {} times slower", spec.options.host.slower_instance_factor)
+        } else {
+            "fast host".to_owned()
         };
         let place = format!("served {} of {}", ordinal(self.place + 1), self.places);
         match (hosts_differ, self.places > 1) {
@@ -110,29 +110,34 @@ struct ClassMembers {
 
 /// Returns the class of each replica, in order.
 fn members(spec: &Spec, classes: &[AlikeReplicas]) -> Vec<ClassMembers> {
-    let (options, local) = (&spec.options, spec.options.local_replicas());
+    let options = &spec.options;
+    let local = spec.options.local_replicas();
     let fast = options.num_instances - options.slow_instances();
     let threads = InstanceResources::new(spec).callback_threads;
-    let all_as_fast = |of: &AlikeReplicas| classes.iter().all(|other| other.slower == of.slower);
+    let speeds_differ = classes.iter().any(|of| of.slower != classes[0].slower);
     let mut members = Vec::new();
     for instance in 0..options.num_instances {
-        let mine = classes.iter().enumerate();
-        let mine = mine.filter(|(_, of)| all_as_fast(of) || of.slower == (instance >= fast));
-        for (class, of) in mine {
+        for (class, of) in classes.iter().enumerate() {
+            if speeds_differ && of.slower != (instance >= fast) {
+                continue;
+            }
             // A thread serves one replica of each place. The last place may have fewer.
-            let place = |place: u64| {
-                let first = (place * threads).min(local.into());
-                instance * local + u32::try_from(first).unwrap_or(local)
-            };
+            let first = served_before(of.place, threads, local);
             let end = if of.place + 1 == of.places {
-                (instance + 1) * local
+                local
             } else {
-                place(of.place + 1)
+                served_before(of.place + 1, threads, local)
             };
-            members.push(ClassMembers { class, instance, replicas: place(of.place)..end });
+            let replicas = instance * local + first..instance * local + end;
+            members.push(ClassMembers { class, instance, replicas });
         }
     }
     members
+}
+
+/// The number of replicas of an instance with places before `place`.
+fn served_before(place: u64, threads: u64, local: u32) -> u32 {
+    u32::try_from(place * threads).unwrap_or(local).min(local)
 }
 
 /// Returns the waits of every replica, in order. `totals` are those of the classes. Empty if all
@@ -142,10 +147,11 @@ pub(crate) fn replica_waits(spec: &Spec, totals: &[WaitTotals]) -> Vec<ReplicaWa
     if classes.len() < 2 {
         return Vec::new();
     }
-    let wait = |of: ClassMembers| {
+    let mut waits = Vec::new();
+    for of in members(spec, &classes) {
         let total = totals.get(of.class).copied().unwrap_or_default();
         let (least, most) = total.behind.unwrap_or_default();
-        ReplicaWait {
+        waits.push(ReplicaWait {
             first_replica: of.replicas.start,
             replicas: of.replicas.end - of.replicas.start,
             instance: of.instance,
@@ -153,9 +159,9 @@ pub(crate) fn replica_waits(spec: &Spec, totals: &[WaitTotals]) -> Vec<ReplicaWa
             host: total.host,
             others: total.others,
             behind: CycleRange::new(least, most),
-        }
-    };
-    members(spec, &classes).into_iter().map(wait).collect()
+        });
+    }
+    waits
 }
 
 /// Returns the classes of replicas with the reason for their differences. Empty if all replicas are

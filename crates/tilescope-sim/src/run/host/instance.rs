@@ -19,8 +19,10 @@ impl InstanceResources {
     /// Returns the share of each instance of a spec. Loader processes and callback threads can each
     /// use all cores of the instance: the model ignores that both work at the same time.
     pub(crate) fn new(spec: &Spec) -> Self {
-        let (options, host) = (&spec.options, &spec.options.host);
-        let (hosts, instances) = (u64::from(options.num_hosts), u64::from(options.num_instances));
+        let options = &spec.options;
+        let host = &spec.options.host;
+        let hosts = u64::from(options.num_hosts);
+        let instances = u64::from(options.num_instances);
         let replicas = u64::from(spec.options.local_replicas());
         let cores = (host.cores * hosts / instances).max(1);
         let threads = match (host.num_worker_threads, host.stream_callbacks_multi_thread_mode) {

@@ -21,7 +21,8 @@ pub(crate) fn loader_seconds_of(
     samples: u64,
     bytes: Bytes,
 ) -> f64 {
-    let (host, instances) = (&spec.options.host, f64::from(spec.options.num_instances));
+    let host = &spec.options.host;
+    let instances = f64::from(spec.options.num_instances);
     let workers = InstanceResources::new(spec).workers as f64;
     let normalising =
         if spec.options.normalise_on_ipu { 0.0 } else { host.seconds_per_normalisation };

@@ -133,9 +133,10 @@ impl HostTimeline {
         let moving = self.link_cycles(bytes);
         let entry = self.streams.entry(stream).or_default();
         // A callback starts when the previous one is done and a buffer is free.
-        let free = match entry.emptied.len() as u64 >= depth {
-            true => entry.emptied.pop_front().unwrap_or_default(),
-            false => Cycles::ZERO,
+        let free = if entry.emptied.len() as u64 >= depth {
+            entry.emptied.pop_front().unwrap_or_default()
+        } else {
+            Cycles::ZERO
         };
         // Rounds of other instances and threads have their own times.
         let drawn = entry.fetched
@@ -187,10 +188,12 @@ impl HostTimeline {
     pub(crate) fn callback(&mut self, stream: ProgramId) -> Option<(u64, CycleRange)> {
         let entry = self.streams.get(&stream)?;
         let busy = CycleRange::new(entry.begun.max(self.shown_until), entry.called);
-        (entry.begun < entry.called && busy.start < busy.end).then(|| {
+        if entry.begun < entry.called && busy.start < busy.end {
             self.shown_until = busy.end;
-            (entry.fetched - 1, busy)
-        })
+            Some((entry.fetched - 1, busy))
+        } else {
+            None
+        }
     }
 }
 
@@ -202,13 +205,16 @@ pub(crate) fn wait_for_loader(host: &HostSpec, device: f64, load: f64) -> f64 {
         DataLoaderMode::Sync => load,
         DataLoaderMode::Async | DataLoaderMode::AsyncRebatched => {
             let mut started: VecDeque<f64> = VecDeque::new();
-            let (mut loaded, mut free, mut waited) = (0.0f64, 0.0f64, 0.0);
+            let mut loaded = 0.0f64;
+            let mut free = 0.0f64;
+            let mut waited = 0.0;
             for call in 0..LOADER_SIMULATED_CALLS {
                 // A ring of `buffer_size` calls: the next call is loaded after the oldest was
                 // taken.
-                let room = match started.len() as u64 >= host.buffer_size {
-                    true => started.pop_front().unwrap_or(0.0),
-                    false => 0.0,
+                let room = if started.len() as u64 >= host.buffer_size {
+                    started.pop_front().unwrap_or(0.0)
+                } else {
+                    0.0
                 };
                 loaded = loaded.max(room) + load * (1.0 + host.sample_time_spread * noise(call));
                 let start = free.max(loaded);
@@ -270,7 +276,8 @@ mod tests {
                  [options.host]\nseconds_per_micro_batch = 1e-6"
             );
             let spec = Spec::build(&SpecSource::from_text("host", &text)).expect("valid");
-            let (bytes, stream) = (Bytes(100), ProgramId(0));
+            let bytes = Bytes(100);
+            let stream = ProgramId(0);
             let replicas = AlikeReplicas::of(&spec);
             let mut host = HostTimeline::new(&spec, &replicas[0], bytes, Cycles::ZERO);
             host.launched(Cycles::ZERO);
