@@ -260,14 +260,16 @@ fn block_costs(program: &CompiledProgram, graph: &ModelGraph) -> Vec<Cycles> {
     let CompilationReport { programs, operations, .. } = &program.compilation;
     let passes = program.parts.fragments.iter().filter(|of| of.pass != TrainingPass::Update);
     for fragment in passes {
-        let runs = |block: &usize| program.placement.runs(fragment.stage, BlockId(*block));
-        let Some(first) = (0..costs.len()).find(runs) else { continue };
+        let mut blocks = (0..costs.len()).map(BlockId);
+        let first = blocks.find(|block| program.placement.runs(fragment.stage, *block));
+        let Some(BlockId(first)) = first else { continue };
         for_each_leaf(&fragment.items, 1, &mut |leaf, times| {
             let operation = programs[leaf.index()].operation;
             let block = operation.and_then(|of| operations[of.index()].block.as_ref());
             let block = block.and_then(|name| places.get(name.as_str()).copied());
             let cost = program.leaf_costs.get(&leaf).map_or(Cycles::ZERO, |cost| cost.cycles);
-            costs[block.filter(runs).unwrap_or(first)] += times * cost;
+            let own = block.filter(|own| program.placement.runs(fragment.stage, BlockId(*own)));
+            costs[own.unwrap_or(first)] += times * cost;
         });
     }
     costs

@@ -170,7 +170,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     pub(super) fn prefetch_inputs(&mut self, copies: &[&HostStreamCopy]) -> Result<(), S::Error> {
         let merge = self.spec.options.merge_exchange;
         for group in host_exchanges(copies.iter().copied(), merge) {
-            group.iter().for_each(|of| self.io_waits_for_compute(of.ipu()));
+            for exchange in &group {
+                self.io_waits_for_compute(exchange.ipu());
+            }
             self.copy_from_host(&group, HostCopyLane::IoOverlapped)?;
         }
         self.prefetched.extend(copies.iter().map(|copy| copy.transfer));
@@ -264,7 +266,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             } else {
                 let lane = HostCopyLane::of(&group);
                 self.copy_to_host(&group, lane)?;
-                group.iter().try_for_each(|of| self.wait_for_io(of.ipu()))?;
+                for exchange in &group {
+                    self.wait_for_io(exchange.ipu())?;
+                }
             }
         }
         Ok(())
@@ -274,7 +278,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     pub(super) fn send_outputs(&mut self) -> Result<(), S::Error> {
         let unsent = std::mem::take(&mut self.unsent);
         for group in host_exchanges(unsent, self.spec.options.merge_exchange) {
-            group.iter().for_each(|of| self.io_waits_for_compute(of.ipu()));
+            for exchange in &group {
+                self.io_waits_for_compute(exchange.ipu());
+            }
             self.copy_to_host(&group, HostCopyLane::IoOverlapped)?;
         }
         Ok(())
@@ -283,7 +289,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// Makes the compute tiles of all IPUs wait for their I/O tiles.
     pub(super) fn wait_for_all_io(&mut self) -> Result<(), S::Error> {
         let ipus = self.compiled.compilation.target.ipus_per_replica;
-        (0..ipus).map(IpuId).try_for_each(|ipu| self.wait_for_io(ipu))
+        for ipu in (0..ipus).map(IpuId) {
+            self.wait_for_io(ipu)?;
+        }
+        Ok(())
     }
 
     /// Runs a copy of the I/O tiles, which begins at the current time of the compute tiles.

@@ -88,16 +88,18 @@ fn stages_of_model(spec: &Spec, graph: &ModelGraph) -> Result<Vec<StageSpec>, Sp
 /// Checks that each trained weight is in one part of a step, because its gradients are added up
 /// there.
 fn check_shared_weights(spec: &Spec, graph: &ModelGraph) -> Result<(), SpecError> {
+    if !spec.model.training || spec.options.execution != ExecutionStrategy::Phased {
+        return Ok(());
+    }
     let mut readers: BTreeMap<TensorId, BlockId> = BTreeMap::new();
-    let at_once = spec.model.training && spec.options.execution == ExecutionStrategy::Phased;
-    for node in graph.nodes.iter().filter(|_| at_once) {
+    for node in &graph.nodes {
         for weight in &node.inputs {
             if graph.tensor(*weight).role != TensorRole::Parameter {
                 continue;
             }
             let first = *readers.entry(*weight).or_insert(node.block);
-            let step = graph.phase_step(node.block).filter(|_| first != node.block);
-            if step.is_some() && step == graph.phase_step(first) {
+            let step = graph.phase_step(node.block);
+            if first != node.block && step.is_some() && step == graph.phase_step(first) {
                 let [one, other] = [first, node.block].map(|block| &graph.blocks[block.0]);
                 let problem = format!(
                     "{:?} is trained, and read by {one} and {other} of the file at once: put what \
@@ -141,7 +143,9 @@ fn stage_of_nodes(spec: &Spec, graph: &ModelGraph) -> Result<Vec<usize>, SpecErr
         let read = node.inputs.iter().filter_map(|input| stage_of_tensor[input.0]);
         let own = stage.or(read.max()).unwrap_or(first);
         *stage = Some(own);
-        node.outputs.iter().for_each(|output| stage_of_tensor[output.0] = Some(own));
+        for output in &node.outputs {
+            stage_of_tensor[output.0] = Some(own);
+        }
     }
     Ok(annotated.into_iter().flatten().collect())
 }
@@ -251,7 +255,9 @@ fn check_data_flow(
             };
             return Err(spec.refuse(STAGES, problem));
         }
-        node.outputs.iter().for_each(|output| made_by[output.0] = Some(index));
+        for output in &node.outputs {
+            made_by[output.0] = Some(index);
+        }
     }
     Ok(())
 }
@@ -286,19 +292,12 @@ fn divide(graph: &mut ModelGraph, stage_of_node: &[usize], stages: &[StageSpec])
         tensor.block = block.unwrap_or(BlockId(0));
     }
     graph.blocks = blocks;
-    stages
-        .iter()
-        .enumerate()
-        .map(|(position, stage)| StageSpec {
-            blocks: parts
-                .iter()
-                .zip(&graph.blocks)
-                .filter(|((of, _), _)| *of == position)
-                .map(|(_, name)| name.clone())
-                .collect(),
-            ipu: stage.ipu,
-        })
-        .collect()
+    let mut divided: Vec<StageSpec> =
+        stages.iter().map(|stage| StageSpec { blocks: Vec::new(), ipu: stage.ipu }).collect();
+    for ((stage, _), name) in parts.iter().zip(&graph.blocks) {
+        divided[*stage].blocks.push(name.clone());
+    }
+    divided
 }
 
 #[cfg(test)]

@@ -13,9 +13,10 @@ pub(crate) fn sharded_slots(
     training: bool,
 ) -> Vec<ScheduleSlot> {
     let up = together.iter().map(|stages| (stages, TrainingPass::Forward));
-    let down =
-        together.iter().rev().map(|stages| (stages, TrainingPass::Backward)).filter(|_| training);
-    let order: Vec<(&Range<usize>, TrainingPass)> = up.chain(down).collect();
+    let mut order: Vec<(&Range<usize>, TrainingPass)> = up.collect();
+    if training {
+        order.extend(together.iter().rev().map(|stages| (stages, TrainingPass::Backward)));
+    }
     let mut slots = Vec::new();
     for micro_batch in 0..micro_batches {
         for (at, (stages, pass)) in order.iter().enumerate() {

@@ -42,7 +42,10 @@ pub(super) fn busiest(
     spec: &Spec,
     count: usize,
 ) -> Vec<BusyOperation> {
-    let Some(summary) = simulation.dry_run().filter(|_| count > 0) else { return Vec::new() };
+    if count == 0 {
+        return Vec::new();
+    }
+    let Some(summary) = simulation.dry_run() else { return Vec::new() };
     let compiled = simulation.compiled();
     let programs = &compiled.compilation.programs;
     let mut sums = OperationCycles {
@@ -50,10 +53,12 @@ pub(super) fn busiest(
         cycles: vec![Cycles::ZERO; compiled.compilation.operations.len()],
     };
     let Ok(()) = run::run(compiled, spec, summary, &mut sums);
-    let operation =
-        |(id, cycles): (usize, Cycles)| BusyOperation { id: OperationId::from_index(id), cycles };
-    let mut busy: Vec<BusyOperation> = sums.cycles.into_iter().enumerate().map(operation).collect();
-    busy.retain(|of| !of.cycles.is_zero());
+    let mut busy = Vec::new();
+    for (index, cycles) in sums.cycles.into_iter().enumerate() {
+        if !cycles.is_zero() {
+            busy.push(BusyOperation { id: OperationId::from_index(index), cycles });
+        }
+    }
     busy.sort_by_key(|of| (std::cmp::Reverse(of.cycles), of.id));
     busy.truncate(count);
     busy

@@ -133,15 +133,14 @@ impl RowConfig {
         count: usize,
     ) -> Result<[Vec<u64>; 2], RowProblem> {
         let both = self.per_dimension(key, 0, count)?;
-        let end = |name: &str| {
+        let mut ends = [both.clone(), both];
+        for (end, name) in ends.iter_mut().zip(["lower", "upper"]) {
             let key = format!("{key}-{name}");
             if self.words.contains_key(&key) {
-                self.per_dimension(&key, 0, count)
-            } else {
-                Ok(both.clone())
+                *end = self.per_dimension(&key, 0, count)?;
             }
-        };
-        Ok([end("lower")?, end("upper")?])
+        }
+        Ok(ends)
     }
 
     /// A number that may have a fraction.

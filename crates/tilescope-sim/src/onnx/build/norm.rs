@@ -205,7 +205,9 @@ fn mean_variance_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     }?;
     let share = 1.0 / axes.iter().map(|axis| shape[*axis]).product::<u64>().max(1) as f64;
     let mut kept = shape;
-    axes.iter().for_each(|axis| kept[*axis] = 1);
+    for axis in &axes {
+        kept[*axis] = 1;
+    }
     let average = |node: &mut NodeImport, part: &str, of: TensorId| {
         let sum = ReduceOp::new(ReduceOperation::Add, axes.clone());
         let sum = node.apply(&format!("{part}/sum"), sum, &[of])?;

@@ -172,9 +172,10 @@ pub(crate) fn replica_classes(spec: &Spec) -> Vec<ReplicaClass> {
         return Vec::new();
     }
     let hosts_differ = classes.iter().any(|of| of.slower != classes[0].slower);
-    let class =
-        |of| ReplicaClass { replicas: Vec::new(), why: AlikeReplicas::why(of, spec, hosts_differ) };
-    let mut found: Vec<ReplicaClass> = classes.iter().map(class).collect();
+    let mut found = Vec::new();
+    for class in &classes {
+        found.push(ReplicaClass { replicas: Vec::new(), why: class.why(spec, hosts_differ) });
+    }
     for of in members(spec, &classes) {
         found[of.class].replicas.extend(of.replicas);
     }
