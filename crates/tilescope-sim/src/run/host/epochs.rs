@@ -25,7 +25,7 @@ pub(crate) fn epochs(spec: &Spec, samples_per_call: u64, call: f64, load: f64) -
     let calling = calls as f64 * call;
     let left_out = host.dataset_samples - samples;
     let first = HostEpoch { epochs: 1, calls, samples, left_out, seconds: first + calling };
-    if host.epochs == 1 {
+    if host.epochs <= 1 {
         return vec![first];
     }
     let later = HostEpoch { epochs: host.epochs - 1, seconds: later + calling, ..first };
