@@ -36,29 +36,32 @@ fn add(lines: &mut Vec<JsonLine>, depth: u32, name: &str, value: &Value) {
         }
         return;
     }
-    let line = |value: String| JsonLine { depth, name: name.to_owned(), value };
+    let new_line = |value: String| JsonLine { depth, name: name.to_owned(), value };
     let below = if name.is_empty() { depth } else { depth + 1 };
     match value {
         Value::Object(parts) => {
             if !name.is_empty() {
-                lines.push(line(String::new()));
+                lines.push(new_line(String::new()));
             }
-            parts.iter().for_each(|(name, value)| add(lines, below, name, value));
+            for (name, value) in parts {
+                add(lines, below, name, value);
+            }
         }
         Value::Array(values)
             if values.iter().any(|value| value.is_object() || value.is_array()) =>
         {
             if !name.is_empty() {
-                lines.push(line(String::new()));
+                lines.push(new_line(String::new()));
             }
-            let parts = values.iter().enumerate();
-            parts.for_each(|(place, value)| add(lines, below, &place.to_string(), value));
+            for (place, value) in values.iter().enumerate() {
+                add(lines, below, &place.to_string(), value);
+            }
         }
         Value::Array(values) => {
             let words: Vec<String> = values.iter().map(plain).collect();
-            lines.push(line(words.join(", ")));
+            lines.push(new_line(words.join(", ")));
         }
-        value => lines.push(line(plain(value))),
+        value => lines.push(new_line(plain(value))),
     }
 }
 

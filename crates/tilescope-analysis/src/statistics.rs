@@ -70,8 +70,11 @@ pub fn spread(
                 }
             }
             SearchEntity::VertexType(id) => {
-                let groups = sets.values().flat_map(|set| &set.vertices);
-                groups.filter(|of| of.vertex_type == id).for_each(|of| add(&of.count, &|_| 1));
+                for group in sets.values().flat_map(|set| &set.vertices) {
+                    if group.vertex_type == id {
+                        add(&group.count, &|_| 1);
+                    }
+                }
             }
         }
     }

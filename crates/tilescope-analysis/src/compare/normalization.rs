@@ -99,11 +99,10 @@ impl WorkNormalization {
 
     /// The divisors of figures of the whole run.
     pub(crate) fn divisors(&self) -> WorkDivisors {
-        let count = |work| self.unit.count(work).unwrap_or(1);
         WorkDivisors {
             unit: self.unit,
-            source: count(self.source),
-            target: count(self.target),
+            source: self.unit.count(self.source).unwrap_or(1),
+            target: self.unit.count(self.target).unwrap_or(1),
             lanes: None,
         }
     }

@@ -27,9 +27,11 @@ impl FigureAxis {
         }
         if !self.names.is_empty() {
             let each = self.names.len().div_ceil(most);
-            let tick =
-                |(at, name): (usize, &String)| FigureTick { value: at as f64, label: name.clone() };
-            return self.names.iter().enumerate().step_by(each).map(tick).collect();
+            let mut ticks = Vec::new();
+            for (at, name) in self.names.iter().enumerate().step_by(each) {
+                ticks.push(FigureTick { value: at as f64, label: name.clone() });
+            }
+            return ticks;
         }
         if self.unit == FigureUnit::None {
             return Vec::new();
@@ -40,8 +42,12 @@ impl FigureAxis {
         let first = (low / step).ceil();
         // Rounding must not drop the tick at the end.
         let count = ((high - first * step) / step + 1e-9).floor().max(0.0) as usize + 1;
-        let values = (0..count.min(most + 1)).map(|at| (first + at as f64) * step);
-        values.map(|value| FigureTick { value, label: self.unit.tick(value, step) }).collect()
+        let mut ticks = Vec::new();
+        for at in 0..count.min(most + 1) {
+            let value = (first + at as f64) * step;
+            ticks.push(FigureTick { value, label: self.unit.tick(value, step) });
+        }
+        ticks
     }
 }
 

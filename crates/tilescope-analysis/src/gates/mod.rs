@@ -49,17 +49,17 @@ fn numbers(of: serde_json::Value, path: &str) -> Vec<(String, serde_json::Number
     let mut values = Vec::new();
     let mut open = vec![(path.to_owned(), of)];
     while let Some((path, value)) = open.pop() {
-        let below = |name: &str| match path.as_str() {
-            "" => name.to_owned(),
-            path => format!("{path}.{name}"),
-        };
+        let dotted = if path.is_empty() { String::new() } else { format!("{path}.") };
         match value {
             serde_json::Value::Object(of) => {
-                open.extend(of.into_iter().map(|(name, value)| (below(&name), value)));
+                for (name, value) in of {
+                    open.push((format!("{dotted}{name}"), value));
+                }
             }
             serde_json::Value::Array(of) => {
-                let each = of.into_iter().enumerate();
-                open.extend(each.map(|(at, value)| (below(&at.to_string()), value)));
+                for (at, value) in of.into_iter().enumerate() {
+                    open.push((format!("{dotted}{at}"), value));
+                }
             }
             serde_json::Value::Number(value) => values.push((path, value)),
             _ => {}

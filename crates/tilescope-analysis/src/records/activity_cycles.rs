@@ -89,12 +89,12 @@ impl RecordRows for ActivityRows {
                 Some(window) => lane.totals(window)?,
                 None => lane.all_totals()?,
             };
-            let is_there = |activity: &StepActivity| {
-                let at = *activity;
-                let bytes = totals.bytes_in[at].0 + totals.bytes_out[at].0;
-                totals.cycles[at].0 + bytes > 0
-            };
-            self.left = StepActivity::ALL.into_iter().rev().filter(is_there).collect();
+            for activity in StepActivity::ALL.into_iter().rev() {
+                let bytes = totals.bytes_in[activity].0 + totals.bytes_out[activity].0;
+                if totals.cycles[activity].0 + bytes > 0 {
+                    self.left.push(activity);
+                }
+            }
             self.lane = Some((lane.info(), totals));
         }
         Ok(true)

@@ -249,9 +249,10 @@ impl ReportSeries {
     /// A figure of a run, per unit of work if it grows with it.
     pub fn told(&self, of: &SeriesFigure, run: usize, unit: WorkUnit) -> Option<f64> {
         let value = of.values.get(run)?.as_ref()?.as_f64()?;
-        match of.figure.is_of_run() {
-            true => Some(value / self.work(run, self.unit(unit))? as f64),
-            false => Some(value),
+        if of.figure.is_of_run() {
+            Some(value / self.work(run, self.unit(unit))? as f64)
+        } else {
+            Some(value)
         }
     }
 

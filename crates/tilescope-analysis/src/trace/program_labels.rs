@@ -143,13 +143,8 @@ impl ProgramLabels {
 
     /// The number of rows of the flame view for the deepest program.
     pub fn rows(&self) -> u32 {
-        let mut rows = 1;
-        for label in self.labels.values() {
-            if let Some(parent) = label.parent {
-                rows = rows.max(self.depth(parent) + 2);
-            }
-        }
-        rows
+        let parents = self.labels.values().filter_map(|label| label.parent);
+        parents.map(|parent| self.depth(parent) + 2).max().unwrap_or(1)
     }
 
     /// Programs whose name or kind contains `text`, case-insensitive.
