@@ -38,6 +38,17 @@ pub(crate) fn text(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
+/// A table that SQL asks.
+fn table_json(table: &ListedTable) -> Value {
+    let columns: Vec<Value> = table.columns.iter().map(column_json).collect();
+    json!({ "about": table.about, "columns": columns })
+}
+
+fn column_json(column: &ListedColumn) -> Value {
+    let unit = Some(&column.unit).filter(|unit| !unit.is_empty());
+    json!({ "name": column.name, "type": column.declaration, "unit": unit, "about": column.about })
+}
+
 impl Report {
     /// Reads without blocking other threads of Python.
     fn read<T: Send>(
@@ -147,19 +158,8 @@ impl Report {
     /// Tables that SQL asks, with their columns, types and units, as JSON.
     fn schema_json(&self, py: Python<'_>) -> PyResult<String> {
         let listed = detached(py, || list_tables(&self.report)).map_err(sql_error)?;
-        let column = |of: &ListedColumn| {
-            json!({
-                "name": of.name,
-                "type": of.declaration,
-                "unit": Some(&of.unit).filter(|unit| !unit.is_empty()),
-                "about": of.about,
-            })
-        };
-        let table = |of: &ListedTable| {
-            let columns: Vec<Value> = of.columns.iter().map(column).collect();
-            (of.name.clone(), json!({ "about": of.about, "columns": columns }))
-        };
-        text(&listed.iter().map(table).collect::<serde_json::Map<String, Value>>())
+        let tables = listed.iter().map(|of| (of.name.clone(), table_json(of)));
+        text(&tables.collect::<serde_json::Map<String, Value>>())
     }
 
     /// Names of the figures of topics, each with what it shows.

@@ -286,8 +286,9 @@ class Outlining(unittest.TestCase):
             listed = {program for program in report.compilation.programs if program.type in kinds}
             operations = pva.OperationAnalysis(report).operations
             found = {program for of in operations for program in of.programs()}
-            missing = listed - found
-            self.assertLessEqual(len(missing), 0.05 * len(listed), missing)
+            # The switch between programs is of no operation.
+            missing = {program.name.split("/")[1] for program in listed - found}
+            self.assertLessEqual(missing, {"switchControlBroadcast"})
 
     def test_control_code_is_with_programs_that_have_none_below(self):
         """Of what the program adds to that of an empty one, as in Poplar's reports."""

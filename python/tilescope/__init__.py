@@ -17,6 +17,7 @@ __all__ = [
     "COMMANDS",
     "Comparison",
     "Picture",
+    "Plot",
     "QueryError",
     "Report",
     "ReportError",
@@ -43,6 +44,7 @@ __all__ = [
 
 # Starting programs takes modules that reading does not need: they are imported with their first use.
 _LAZY = {
+    "Plot": "_plot",
     "SimulationError": "_program",
     "SpecError": "_program",
     "simulate": "_simulate",

@@ -10,10 +10,11 @@ from ._commands import series as series
 from ._commands import specs as specs
 from ._commands import tune as tune
 from ._commands import validate as validate
+from ._picture import Picture as Picture
+from ._plot import Plot as Plot
 from ._program import SimulationError as SimulationError
 from ._program import SpecError as SpecError
 from ._report import Comparison as Comparison
-from ._report import Picture as Picture
 from ._report import Report as Report
 from ._report import Violation as Violation
 from ._report import open as open

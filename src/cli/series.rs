@@ -18,6 +18,7 @@ use tilescope_analysis::series::{
     FigureChoice, ReportSeries, SeriesOrder, SeriesSource, SeriesTelling, UnreadReport, arrange,
     find_reports, read_reports,
 };
+use tilescope_experiments::trial::end_with_parent;
 use tilescope_html::{SeriesPage, series_page};
 use tilescope_report::temporary_directory::TemporaryDirectory;
 use tilescope_sim::specification::{Spec, SpecSource};
@@ -139,6 +140,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    end_with_parent();
     let json = matches.get_flag("json");
     let choice = choice(matches, json)?;
     let percent = matches.get_one::<f64>("threshold").copied().unwrap_or(1.0);

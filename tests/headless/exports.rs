@@ -650,6 +650,31 @@ mod tables {
     }
 
     #[test]
+    fn files_say_what_their_columns_are_and_of_which_report() {
+        let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports/matmul_chain");
+        let report = Report::open(&out).unwrap();
+        for (table, column, unit) in
+            [("memory_by_tile", "total", "bytes"), ("steps_between", "cycles", "cycles")]
+        {
+            let bytes = exported(&out, &["--format", "parquet", "--table", table]);
+            let bytes = bytes::Bytes::from(bytes);
+            let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
+            let schema = reader.schema();
+            let unit_of = |name| schema.field_with_name(name).unwrap().metadata().get("unit");
+            assert_eq!(unit_of(column).map(String::as_str), Some(unit));
+            assert_eq!(unit_of("ipu"), None);
+            for key in ["format", "generator"] {
+                let said = schema.metadata().get(&format!("tilescope.{key}"));
+                assert_eq!(said, report.meta().get(key));
+            }
+            // For readers that know no Arrow.
+            let pairs = reader.metadata().file_metadata().key_value_metadata().unwrap();
+            let named = pairs.iter().find(|pair| pair.key == "tilescope.table").unwrap();
+            assert_eq!(named.value.as_deref(), Some(table));
+        }
+    }
+
+    #[test]
     fn wrong_tables_and_selections_are_refused() {
         let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports/matmul_chain");
         let out = out.to_str().unwrap();

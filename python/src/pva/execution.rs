@@ -9,7 +9,7 @@ use crate::errors::report_error;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use std::sync::Arc;
-use tilescope_report::units::{Cycles, IpuId, TileId, TileRange};
+use tilescope_report::units::{Cycles, IpuId, TileId, TileRange, TileRuns};
 use tilescope_report::{ProgramKind, ReportPart, StepDetails};
 
 /// The executed program.
@@ -133,17 +133,20 @@ impl Step {
                 return Ok(Some(range.iter().collect()));
             }
         }
-        // What prepares a copy with the host keeps one tile busy, and nobody says which.
-        if on_ipu.active_tiles == 1 {
-            return Ok(Some(vec![all.first]));
-        }
-        // Who moves data is active.
+        // Who moves data is active, and who has code of the program.
         let body = self.data.programs()?.body(self.program_id()?);
         let exchanges = self.data.exchanges()?;
-        let Some(exchange) = exchanges.get(&body) else { return Ok(None) };
-        let moved = exchange.tiles.iter().map(|(tiles, _)| tiles.intersection(all));
-        let tiles: Vec<TileId> = moved.flat_map(TileRange::iter).collect();
-        Ok(if tiles.len() == on_ipu.active_tiles as usize { Some(tiles) } else { None })
+        let moving = exchanges.get(&body).map(|exchange| tiles_in(&exchange.tiles, all));
+        let code = self.data.control_code()?;
+        let code = code.as_ref().as_ref().and_then(|code| code.get(&body)?.first());
+        let running = code.map(|tiles| tiles_in(tiles, all));
+        for tiles in [moving, running].into_iter().flatten() {
+            if tiles.len() == on_ipu.active_tiles as usize {
+                return Ok(Some(tiles));
+            }
+        }
+        // What prepares a copy with the host keeps one tile busy, and nobody says which.
+        Ok((on_ipu.active_tiles == 1).then(|| vec![all.first]))
     }
 
     /// Cycles of each tile, for a step that keeps its tiles busy for the same time.
@@ -160,6 +163,11 @@ impl Step {
         }
         Ok(Some(cycles))
     }
+}
+
+/// Tiles of a range that runs name.
+fn tiles_in<T>(runs: &TileRuns<T>, all: TileRange) -> Vec<TileId> {
+    runs.iter().flat_map(|(tiles, _)| tiles.intersection(all).iter()).collect()
 }
 
 #[pymethods]

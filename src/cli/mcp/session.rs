@@ -220,22 +220,28 @@ impl SpecFile {
 /// The reason that the command gives.
 pub(super) fn command_json(words: &[String], specs: &[SpecFile]) -> Result<Value, CliError> {
     let end = run_command(words)?;
-    let named = |text: String| specs.iter().fold(text, |text, spec| spec.copy.named(&text));
     let parsed: Result<Value, _> = serde_json::from_slice(&end.stdout);
     match (parsed, end.failure) {
-        (Ok(answer), _) => Ok(renamed(answer, &named)),
-        (Err(_), Some(failure)) => Err(UsageError::SpecOfAgent(named(failure.to_string())).into()),
+        (Ok(answer), _) => Ok(renamed(answer, specs)),
+        (Err(_), Some(failure)) => {
+            Err(UsageError::SpecOfAgent(named(failure.to_string(), specs)).into())
+        }
         (Err(error), None) => Err(error.into()),
     }
 }
 
-/// A value with other texts.
-fn renamed(value: Value, name: &dyn Fn(String) -> String) -> Value {
+/// A text with specs as they were named in place of the files that a command read.
+fn named(text: String, specs: &[SpecFile]) -> String {
+    specs.iter().fold(text, |text, spec| spec.copy.named(&text))
+}
+
+/// The same of all texts of a value.
+fn renamed(value: Value, specs: &[SpecFile]) -> Value {
     match value {
-        Value::String(text) => name(text).into(),
-        Value::Array(entries) => entries.into_iter().map(|entry| renamed(entry, name)).collect(),
+        Value::String(text) => named(text, specs).into(),
+        Value::Array(entries) => entries.into_iter().map(|entry| renamed(entry, specs)).collect(),
         Value::Object(fields) => {
-            fields.into_iter().map(|(key, value)| (key, renamed(value, name))).collect()
+            fields.into_iter().map(|(key, value)| (key, renamed(value, specs))).collect()
         }
         other => other,
     }

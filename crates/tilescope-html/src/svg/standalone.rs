@@ -2,7 +2,7 @@
 
 use super::figure::{drawn, legend};
 use super::{Anchor, PxRect, Svg, width_of};
-use crate::colours::COLOURS;
+use crate::colours::{COLOURS, PageColour};
 use crate::names::{prose, shown};
 use crate::page::PICTURE_STYLE;
 use std::fmt::Write;
@@ -83,7 +83,6 @@ fn whole(picture: &Svg, label: &str, is_dark: bool) -> String {
 /// Rules of what a picture has, with its colours in place: not every program that draws SVG knows
 /// variables.
 fn style_sheet(body: &str, is_dark: bool) -> String {
-    let value = |light: u32, dark: u32| format!("#{:06x}", if is_dark { dark } else { light });
     let mut rules = String::new();
     for rule in PICTURE_STYLE.lines() {
         let Some((selectors, declarations)) = rule.split_once('{') else { continue };
@@ -93,24 +92,26 @@ fn style_sheet(body: &str, is_dark: bool) -> String {
             let _ = writeln!(rules, ".{CLASS} {selector}{{{declarations}");
         }
     }
-    for colour in COLOURS {
-        let name = colour.name;
+    for PageColour { name, .. } in COLOURS {
         for (prefix, property) in [("f", "fill"), ("s", "stroke")] {
             let class = format!("{prefix}-{name}");
-            let is_used = name == "page"
-                || body.contains(&format!("\"{class}\""))
-                || body.contains(&format!("\"{class} "))
-                || body.contains(&format!(" {class}\""));
-            if is_used {
+            if *name == "page" || has_class(body, &class) {
                 let _ = writeln!(rules, ".{CLASS} .{class}{{{property}:var(--{name})}}");
             }
         }
     }
-    for colour in COLOURS {
-        let value = value(colour.light, colour.dark);
-        rules = rules.replace(&format!("var(--{})", colour.name), &value);
+    for PageColour { name, light, dark } in COLOURS {
+        let colour = if is_dark { dark } else { light };
+        rules = rules.replace(&format!("var(--{name})"), &format!("#{colour:06x}"));
     }
     rules
+}
+
+/// Whether an element has a class, alone, first or last of several.
+fn has_class(body: &str, class: &str) -> bool {
+    body.contains(&format!("\"{class}\""))
+        || body.contains(&format!("\"{class} "))
+        || body.contains(&format!(" {class}\""))
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ pub(super) const TOOL: McpTool = McpTool {
             "execution-trace: chains from the largest parts of the critical path down to options",
         ),
         AnswerField::sometimes("step", AnswerKind::Whole, "With `at`: the step"),
-        AnswerField::sometimes("ipu", AnswerKind::Whole, "With `at`: its IPU"),
+        AnswerField::sometimes("ipu", AnswerKind::Any, "With `at`: its IPU"),
         AnswerField::sometimes("on_path", AnswerKind::Flag, "With `at`: whether it is on the path"),
         AnswerField::sometimes("slack", AnswerKind::Any, "With `at`: how much later it could end"),
         AnswerField::sometimes("run", AnswerKind::Object, "limits: utilisation and waterfall"),

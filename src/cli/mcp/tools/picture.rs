@@ -7,6 +7,7 @@ use super::{CHANGES, McpTool, OF_REPORT, REPORT, ToolAnswer, ToolPicture};
 use crate::cli::command::CliError;
 use crate::cli::error::JobError;
 use serde_json::json;
+use std::path::Path;
 use tilescope_experiments::trial::run_command;
 use tilescope_report::temporary_directory::TemporaryDirectory;
 
@@ -57,15 +58,18 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
     let other = other.map(|name| session.open(name, &Default::default())).transpose()?;
     let directory = TemporaryDirectory::new()?;
     let file = directory.path().join("view.png");
-    let word = |path: &std::path::Path| path.display().to_string();
-    let mut words = vec!["export".to_owned(), word(opened.report.path())];
-    words.extend(["--view", view, "--format", "png", "--size", SIZE].map(str::to_owned));
-    words.extend(["--output".to_owned(), word(&file)]);
-    let theme = arguments.text(THEME.name).unwrap_or("light");
-    words.extend(["--theme", theme].map(str::to_owned));
-    words.extend(arguments.text(AT.name).into_iter().flat_map(|at| ["--at".into(), at.into()]));
-    let compared = other.as_ref().map(|other| word(other.report.path()));
-    words.extend(compared.into_iter().flat_map(|path| ["--compare".into(), path]));
+    let mut words = ["export", "--view", view, "--format", "png", "--size", SIZE].to_vec();
+    words.extend(["--theme", arguments.text(THEME.name).unwrap_or("light")]);
+    if let Some(at) = arguments.text(AT.name) {
+        words.extend(["--at", at]);
+    }
+    let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+    if let Some(other) = &other {
+        words.extend(["--compare".to_owned(), path_word(other.report.path())]);
+    }
+    words.extend(["--output".to_owned(), path_word(&file)]);
+    // Behind it nothing is taken for an option.
+    words.extend(["--".to_owned(), path_word(opened.report.path())]);
     if let Some(failure) = run_command(&words)?.failure {
         return Err(failure.into());
     }
@@ -73,4 +77,8 @@ fn run(arguments: &CheckedArguments<'_>, session: &McpSession) -> Result<ToolAns
     let answer = json!({ "view": view, "size": SIZE, "bytes": png.len() });
     let value = opened.answer(answer)?;
     Ok(ToolAnswer { value, picture: Some(ToolPicture { png }) })
+}
+
+fn path_word(path: &Path) -> String {
+    path.display().to_string()
 }
