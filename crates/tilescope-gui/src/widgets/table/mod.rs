@@ -363,7 +363,9 @@ fn rows_ui(
                     }
                 });
                 if at == name && order.shares.is_some() {
-                    row.col(|ui| share_ui(ui, order.share(cells), group.is_some()));
+                    row.col(|ui| {
+                        share_ui(ui, order.share(cells), order.largest_share, group.is_some());
+                    });
                 }
             }
             if !reacts {
@@ -412,9 +414,9 @@ fn name_row(response: &Response, selected: bool, name: &str) {
 /// The label of a group, and how many rows it has.
 fn group_name_ui(ui: &mut Ui, shown: &ShownGroup) {
     ui.add_space(shown.depth as f32 * spacing::INDENT);
-    let arrow = if shown.is_open { "⏷" } else { "⏵" };
+    let arrow = if shown.is_open { "▼" } else { "▶" };
     ui.spacing_mut().item_spacing.x = spacing::XS;
-    ui.add(Label::new(RichText::new(arrow).weak()).selectable(false));
+    ui.add(Label::new(RichText::new(arrow).weak().size(text_size::SIGN)).selectable(false));
     let count = format!("× {}", grouped(shown.group.rows.len() as u64));
     let room = (ui.available_width() - 12.0 - count.chars().count() as f32 * 7.0).max(20.0);
     ui.scope(|ui| {
@@ -432,12 +434,13 @@ fn share_header_ui(ui: &mut Ui, of: &TableColumn) {
     ui.add(Label::new(text).selectable(false)).on_hover_text(hint);
 }
 
-/// A share as a bar and a number.
-fn share_ui(ui: &mut Ui, share: Option<f64>, is_group: bool) {
+/// A share as a bar, as long as it is beside the largest one, and a number.
+fn share_ui(ui: &mut Ui, share: Option<f64>, largest: f64, is_group: bool) {
     let Some(share) = share else { return };
     let palette = ThemePalette::for_ui(ui);
     let room = ui.available_rect_before_wrap();
-    let length = (room.width() - SHARE_NUMBER).max(0.0) * share.clamp(0.0, 1.0) as f32;
+    let part = (share / largest.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0) as f32;
+    let length = (room.width() - SHARE_NUMBER).max(0.0) * part;
     let size = vec2(length.max(1.0), ROW_HEIGHT - 14.0);
     let corner = egui::pos2(room.left(), room.center().y - size.y / 2.0);
     let colour = if is_group { palette.accent } else { palette.outline };
