@@ -5,7 +5,7 @@ use super::{ComparedReports, ViewComparison, WorkDivisors};
 use crate::data_table::TableCell;
 use crate::summary::{ExecutionSummary, MemorySummary, ReportSummary, summary};
 use tilescope_report::ReportError;
-use tilescope_report::units::{Bytes, grouped, grouped_real};
+use tilescope_report::units::Bytes;
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "summary", tables };
 
@@ -182,38 +182,14 @@ fn spec(sides: &ComparedReports<'_>) -> ComparisonTable {
                 Some(values) => keys.extend(
                     values
                         .iter()
-                        .map(|(key, value)| (format!("{section}.{key}"), spec_value(value))),
+                        .map(|(key, value)| (format!("{section}.{key}"), value.to_string())),
                 ),
-                None => keys.push((section.clone(), spec_value(values))),
+                None => keys.push((section.clone(), values.to_string())),
             }
         }
         keys
     };
     key_value_table("Spec", "Key", keys(sides.source), keys(sides.target))
-}
-
-/// A value of a spec as people read it.
-fn spec_value(value: &toml::Value) -> String {
-    match value {
-        toml::Value::Integer(number) => match u64::try_from(*number) {
-            Ok(number) => grouped(number),
-            Err(_) => number.to_string(),
-        },
-        toml::Value::Float(number) => grouped_real(*number),
-        // What is machine by machine or stage by stage is a table in one line.
-        toml::Value::Table(values) => {
-            let parts: Vec<String> = values
-                .iter()
-                .map(|(key, value)| format!("{key} = {}", spec_value(value)))
-                .collect();
-            format!("{{ {} }}", parts.join(", "))
-        }
-        toml::Value::Array(values) => {
-            let parts: Vec<String> = values.iter().map(spec_value).collect();
-            format!("[{}]", parts.join(", "))
-        }
-        words => words.to_string(),
-    }
 }
 
 /// Keys with words; what differs first.
@@ -223,7 +199,9 @@ fn key_value_table(
     source: Vec<(String, String)>,
     target: Vec<(String, String)>,
 ) -> ComparisonTable {
-    let thing = |(key, value): (String, String)| (key.clone(), ComparedThing::new(key, value));
+    let thing = |(key, value): (String, String)| {
+        (key.clone(), ComparedThing::new(key, TableCell::of_value(&value)))
+    };
     let [source, target] = [source, target].map(|side| side.into_iter().map(thing));
     let mut table = ComparisonTable::paired(title, column, source, target);
     table.rows.sort_by_key(ComparisonRow::is_same);

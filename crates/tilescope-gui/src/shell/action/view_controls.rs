@@ -66,12 +66,12 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
     },
     ViewControls {
         view: ViewId::Operations,
-        strip: &["Layer", "Columns"],
+        strip: &["Layer", "Columns", "Group by"],
         tabs: &["Summary", "Steps", "Code", "Cycles", "FLOPs", "Plan", "Debug"],
     },
     ViewControls {
         view: ViewId::Limits,
-        strip: &["IPU", "Plots", "Whole plot"],
+        strip: &["IPU", "Plots", "Whole plot", "Group by"],
         tabs: &["Operations", "Where cycles go", "Roofline", "Waterfall", "Details"],
     },
     ViewControls {
@@ -109,6 +109,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Key",
             "Cycles on the screen",
             "Whole run",
+            "Group by",
         ],
         tabs: &[
             "Summary",
@@ -132,6 +133,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Show in trace",
             "At the trace's cursor",
             "Select tiles",
+            "Group by",
         ],
         tabs: &["Overview", "Programs", "Cycles", "Details", "Hot tiles", "IPU pairs", "Tiles"],
     },
@@ -140,5 +142,5 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
         strip: &["Map", "Show", "Logarithmic colours", "At the trace's cursor", "Select tiles"],
         tabs: &["Choose", "Regions", "Vertices", "Rearrangements", "Replicas"],
     },
-    ViewControls { view: ViewId::Topics, strip: &["Topic", "Table"], tabs: &[] },
+    ViewControls { view: ViewId::Topics, strip: &["Topic", "Table", "Group by"], tabs: &[] },
 ];

@@ -4,7 +4,8 @@
 mod row_order;
 
 use super::elided_text::without_middle;
-use super::{choice_ui, hint_ui, neighbour, search_ui};
+use super::requested_control::takes_request_of_table;
+use super::{choice_ui, hint_ui, neighbour, open_choice, search_ui};
 use crate::theme::fonts::{strong, strong_family};
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
@@ -242,7 +243,12 @@ impl TableState {
         if choices.len() == 1 {
             return;
         }
-        if let Some(chosen) = choice_ui(ui, GROUP_BY, &choices, self.group_by.key(table)) {
+        let is_requested = takes_request_of_table(ui.ctx(), GROUP_BY);
+        let chosen = choice_ui(ui, GROUP_BY, &choices, self.group_by.key(table));
+        if is_requested {
+            open_choice(ui, GROUP_BY);
+        }
+        if let Some(chosen) = chosen {
             self.group_by = chosen.map_or(ChosenGroups::Nothing, ChosenGroups::By);
             self.open.clear();
         }
