@@ -29,7 +29,7 @@ const WORDS_WIDTH: f32 = 120.0;
 const NAME_WIDTH: f32 = 210.0;
 const SHORT_WIDTH: f32 = 72.0;
 /// Of the bars of shares, with their number.
-const SHARE_WIDTH: f32 = 120.0;
+const SHARE_WIDTH: f32 = 136.0;
 /// Room for the number of a share beside its bar.
 const SHARE_NUMBER: f32 = 54.0;
 /// As wide as bytes are where three figures are enough.
@@ -435,9 +435,10 @@ fn group_name_ui(ui: &mut Ui, shown: &ShownGroup) {
 /// The head of shares: what they are of.
 fn share_header_ui(ui: &mut Ui, of: &TableColumn) {
     let palette = ThemePalette::for_ui(ui);
-    let text = RichText::new("Share").color(palette.weak_text).size(text_size::SMALL);
+    let title = format!("Share of {}", of.title.to_lowercase());
+    let text = RichText::new(title).color(palette.weak_text).size(text_size::SMALL);
     let hint = format!("{}: part / sum of all rows of the table", of.title);
-    ui.add(Label::new(text).selectable(false)).on_hover_text(hint);
+    ui.add(Label::new(text).truncate().selectable(false)).on_hover_text(hint);
 }
 
 /// A share as a bar, as long as it is beside the largest one, and a number.
