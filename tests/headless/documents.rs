@@ -215,7 +215,9 @@ fn help_pages_use_the_names_of_the_windows_controls() {
             if view.is_dir() { format!("{gui}/views/{name}") } else { format!("{gui}/views") };
         let tables = format!("crates/tilescope-analysis/src/tables/{name}.rs");
         let tables = std::fs::read_to_string(root().join(tables)).unwrap_or_default();
-        let known = [shell.as_str(), &sources_below(&folder), &tables].join("\n");
+        // Tables of all views have the controls of one widget.
+        let widget = sources_below(&format!("{gui}/widgets/table"));
+        let known = [shell.as_str(), &sources_below(&folder), &widget, &tables].join("\n");
         let text = std::fs::read_to_string(&path).expect("a page");
         for control in named_controls(&text) {
             let literal = format!("\"{control}\"");

@@ -69,7 +69,6 @@ fn text_of_page(page: &str) -> String {
 fn commands_and_pages_write_numbers_for_people() {
     let mut wrong = Vec::new();
     let mut check = |what: String, text: &str| {
-        assert!(!text.is_empty(), "{what} says nothing");
         let faults = faults(text);
         wrong.extend(faults.into_iter().take(5).map(|fault| format!("{what}: {fault}")));
     };

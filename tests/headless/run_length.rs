@@ -58,6 +58,13 @@ fn shares_in<'a>(pieces: impl Iterator<Item = &'a str>) -> Shares {
             continue;
         }
         let (mut shape, mut shares, mut number) = (String::new(), Vec::new(), String::new());
+        // A longer run has other prefixes: `1.235 M` where a shorter one has `430,805`.
+        let mut piece = piece.to_owned();
+        for prefix in [" k", " M", " G"] {
+            for behind in [" ", ",", ")"] {
+                piece = piece.replace(&format!("{prefix}{behind}"), behind);
+            }
+        }
         let mut letters = piece.trim().chars().peekable();
         while let Some(letter) = letters.next() {
             let in_name = shape

@@ -71,7 +71,7 @@ fn of_summary(report: &Report) -> Result<Vec<String>, ReportError> {
         }
     }
     if let Some(run) = found.execution {
-        figures.push(format!("Run: {} cycles", run.total_cycles));
+        figures.push(format!("({} cycles)", run.total_cycles));
         figures.extend(run.samples_per_second.map(|rate| grouped(rate.round() as u64)));
     }
     Ok(figures)

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use tilescope_report::schema::SchemaColumn;
 use tilescope_report::units::{
     Bytes, ComputeSetId, Cycles, IpuId, NumberFormat, OperationId, ProgramId, TileId, VariableId,
-    exact_bytes, exact_real, grouped, grouped_real, percent, percentage_points, seconds,
-    short_count,
+    change_percent, exact_bytes, exact_real, grouped, grouped_real, percent, percentage_points,
+    seconds, short_count,
 };
 
 /// One value of a table.
@@ -113,7 +113,19 @@ impl<T: Into<Self>> From<Option<T>> for TableCell {
 }
 
 impl TableCell {
-    /// Creates a cell of a number that identifies an entity.
+    /// The value of an option or a key of a spec, as a file spells it: a number, or else words.
+    pub fn of_value(text: &str) -> Self {
+        if let Ok(count) = text.parse::<u64>() {
+            return Self::Count(count);
+        }
+        let is_number = text.contains(['.', 'e']) && text.starts_with(|c: char| c.is_ascii_digit());
+        match text.parse::<f64>() {
+            Ok(number) if is_number && number.is_finite() => Self::Real(number),
+            _ => text.into(),
+        }
+    }
+
+    /// A number that names something.
     pub fn id(id: impl Into<u64>) -> Self {
         Self::Id(id.into())
     }
@@ -137,9 +149,7 @@ impl TableCell {
                 format!("{}{size}", ["-", "", "+"][(change.signum() + 1) as usize])
             }
             Self::Share(share) => percent(*share),
-            Self::ChangeShare(share) => {
-                format!("{}{:.2} %", plus_of(*share), share * 100.0)
-            }
+            Self::ChangeShare(share) => change_percent(*share),
             Self::ShareChange(change) => percentage_points(*change),
             Self::Real(value) => grouped_real(*value),
             Self::RealChange(value) => format!("{}{}", plus_of(*value), grouped_real(*value)),

@@ -4,7 +4,6 @@ use super::comparison_table::{ComparedThing, ComparisonRow, ComparisonTable};
 use super::{ComparedReports, ViewComparison, WorkDivisors};
 use crate::data_table::TableCell;
 use crate::summary::{ReportSummary, summary};
-use tilescope_report::units::{grouped, grouped_real};
 use tilescope_report::{Report, ReportError};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "summary", tables };
@@ -183,37 +182,13 @@ fn spec_keys(report: &Report) -> Vec<(String, String)> {
         match values.as_table() {
             Some(values) => {
                 for (key, value) in values {
-                    keys.push((format!("{section}.{key}"), spec_value(value)));
+                    keys.push((format!("{section}.{key}"), value.to_string()));
                 }
             }
-            None => keys.push((section.clone(), spec_value(&values))),
+            None => keys.push((section.clone(), values.to_string())),
         }
     }
     keys
-}
-
-/// A value of a spec as people read it.
-fn spec_value(value: &toml::Value) -> String {
-    match value {
-        toml::Value::Integer(number) => match u64::try_from(*number) {
-            Ok(number) => grouped(number),
-            Err(_) => number.to_string(),
-        },
-        toml::Value::Float(number) => grouped_real(*number),
-        // What is machine by machine or stage by stage is a table in one line.
-        toml::Value::Table(values) => {
-            let parts: Vec<String> = values
-                .iter()
-                .map(|(key, value)| format!("{key} = {}", spec_value(value)))
-                .collect();
-            format!("{{ {} }}", parts.join(", "))
-        }
-        toml::Value::Array(values) => {
-            let parts: Vec<String> = values.iter().map(spec_value).collect();
-            format!("[{}]", parts.join(", "))
-        }
-        words => words.to_string(),
-    }
 }
 
 /// Keys with words; what differs first.
@@ -224,7 +199,8 @@ fn key_value_table(
     target: Vec<(String, String)>,
 ) -> ComparisonTable {
     let [source, target] = [source, target].map(|side| {
-        side.into_iter().map(|(key, value)| (key.clone(), ComparedThing::new(key, value)))
+        side.into_iter()
+            .map(|(key, value)| (key.clone(), ComparedThing::new(key, TableCell::of_value(&value))))
     });
     let mut table = ComparisonTable::paired(title, column, source, target);
     table.rows.sort_by_key(ComparisonRow::is_same);

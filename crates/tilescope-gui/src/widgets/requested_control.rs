@@ -38,7 +38,17 @@ pub(crate) fn forget_request(context: &Context) {
     context.data_mut(|data| data.remove::<RequestedControl>(request_id()));
 }
 
-/// Returns true once if a control of this kind that satisfies `is_it` was requested for the view.
+/// Whether a control of tables was asked for, in whatever view they are; told once.
+pub(crate) fn takes_request_of_table(context: &Context, control: &str) -> bool {
+    let request: Option<RequestedControl> = context.data(|data| data.get_temp(request_id()));
+    let wanted = request.is_some_and(|of| of.kind == ControlKind::Strip && of.control == control);
+    if wanted {
+        forget_request(context);
+    }
+    wanted
+}
+
+/// Whether a control of this kind was asked for that `is_it` of the view; told once.
 pub(crate) fn takes_request(
     context: &Context,
     view: &str,

@@ -217,6 +217,16 @@ pub fn percentage_points(change: f64) -> String {
     format!("{sign}{points:.decimals$} pp")
 }
 
+/// How much more or less, as a share of what it was: `+12.50 %`, `-3.00 %`, `+67,185 %`.
+pub fn change_percent(share: f64) -> String {
+    let sign = if share > 0.0 { "+" } else { "" };
+    let percent = share * 100.0;
+    match percent.abs() < 1000.0 {
+        true => format!("{sign}{percent:.2} %"),
+        false => format!("{sign}{} %", grouped_real(percent.round())),
+    }
+}
+
 /// A number with the prefix that leaves one to three digits before the point: `349 TFLOP/s`.
 pub fn with_prefix(value: f64, unit: &str) -> String {
     let (scale, prefix) = prefix_of(value, 0.9995);
@@ -318,6 +328,15 @@ mod tests {
         let cases = [(1_850_000_000.0, "1,850,000,000"), (-1234.5, "-1,234.5"), (0.25, "0.25")];
         for (value, text) in cases {
             assert_eq!(exact_real(value), text);
+        }
+    }
+
+    #[test]
+    fn large_changes_have_no_decimals() {
+        let cases =
+            [(0.125, "+12.50 %"), (-0.03, "-3.00 %"), (0.0, "0.00 %"), (671.8526, "+67,185 %")];
+        for (value, text) in cases {
+            assert_eq!(change_percent(value), text);
         }
     }
 

@@ -65,12 +65,12 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
     },
     ViewControls {
         view: ViewId::Operations,
-        strip: &["Layer", "Columns"],
+        strip: &["Layer", "Columns", "Group by"],
         tabs: &["Summary", "Steps", "Code", "Cycles", "FLOPs", "Plan", "Debug"],
     },
     ViewControls {
         view: ViewId::Limits,
-        strip: &["IPU", "Plots", "Whole plot"],
+        strip: &["IPU", "Plots", "Whole plot", "Group by"],
         tabs: &["Operations", "Where cycles go", "Roofline", "Waterfall", "Details"],
     },
     ViewControls {
@@ -108,6 +108,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Key",
             "Cycles on the screen",
             "Whole run",
+            "Group by",
         ],
         tabs: &[
             "Summary",
@@ -131,6 +132,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Show in trace",
             "At the trace's cursor",
             "Select tiles",
+            "Group by",
         ],
         tabs: &["Overview", "Programs", "Cycles", "Details", "Hot tiles", "IPU pairs", "Tiles"],
     },
@@ -139,5 +141,5 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
         strip: &["Map", "Show", "Logarithmic colours", "At the trace's cursor", "Select tiles"],
         tabs: &["Choose", "Regions", "Vertices", "Rearrangements", "Replicas"],
     },
-    ViewControls { view: ViewId::Topics, strip: &["Topic", "Table"], tabs: &[] },
+    ViewControls { view: ViewId::Topics, strip: &["Topic", "Table", "Group by"], tabs: &[] },
 ];

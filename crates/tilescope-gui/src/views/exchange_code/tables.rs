@@ -4,14 +4,15 @@ use super::ExchangeCodeTab;
 use super::cycle_tables::ExchangeCycleTables;
 use crate::model::command::AppCommand;
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, spacing, text_size};
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use crate::views::tile_selection::select_tile;
 use crate::widgets::background_query::{BackgroundQuery, Versioned};
 use crate::widgets::hint_ui;
 use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
 use crate::widgets::table::TableState;
-use egui::{Grid, RichText, ScrollArea, Ui, vec2};
+use egui::accesskit::Role;
+use egui::{Grid, RichText, ScrollArea, Ui, WidgetInfo, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::{DataTable, TableCell};
@@ -234,9 +235,19 @@ fn overview_grid_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeC
 /// The placeholder of figures that a report does not have.
 const NOT_RECORDED: &str = "not recorded";
 
-/// A figure of the overview.
-fn figure(cell: &TableCell) -> String {
-    if *cell == TableCell::Missing { NOT_RECORDED.to_owned() } else { cell.text() }
+/// A figure of the overview, with all its digits where a pointer rests on it.
+fn figure_ui(ui: &mut Ui, cell: &TableCell, is_sum: bool) {
+    let text = match cell {
+        TableCell::Missing => NOT_RECORDED.to_owned(),
+        cell => cell.text_in(numbers(ui)),
+    };
+    let exact = if *cell == TableCell::Missing { text.clone() } else { cell.exact() };
+    let shown = if is_sum { strong(text.as_str()) } else { RichText::new(&text) };
+    let mut response = ui.label(shown);
+    if exact != text {
+        response = response.on_hover_text(&exact);
+    }
+    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, &exact));
 }
 
 fn link_ui(ui: &mut Ui, link: ExchangeLink, row: &[TableCell]) {
@@ -244,10 +255,12 @@ fn link_ui(ui: &mut Ui, link: ExchangeLink, row: &[TableCell]) {
     ui.horizontal(|ui| {
         let (dot, _) = ui.allocate_exact_size(vec2(10.0, 10.0), egui::Sense::hover());
         ui.painter().rect_filled(dot, 2.0, palette.category(link.category()));
-        ui.label(row.first().map(figure).unwrap_or_default());
+        if let Some(name) = row.first() {
+            figure_ui(ui, name, false);
+        }
     });
     for cell in row.iter().skip(1) {
-        ui.label(figure(cell));
+        figure_ui(ui, cell, false);
     }
     ui.end_row();
 }
@@ -256,11 +269,12 @@ fn link_ui(ui: &mut Ui, link: ExchangeLink, row: &[TableCell]) {
 fn total_ui(ui: &mut Ui, table: &DataTable) {
     ui.label(strong("All"));
     for (at, column) in table.columns.iter().enumerate().skip(1) {
-        let sum = table.sum_of(at, &table.rows).map(|sum| sum.text());
-        // The fullest tile differs from link to link.
-        let text =
-            if column.has_total() { sum.unwrap_or(NOT_RECORDED.to_owned()) } else { String::new() };
-        ui.label(strong(text));
+        // The fullest tile of one link is not that of another.
+        let sum = match column.has_total() {
+            true => table.sum_of(at, &table.rows).into(),
+            false => "".into(),
+        };
+        figure_ui(ui, &sum, true);
     }
     ui.end_row();
 }

@@ -210,10 +210,12 @@ fn tree_row_ui(
     let size = vec2(names + row.bytes.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
     let sense = if parent { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(size, sense);
-    let values: Vec<String> = cells.iter().map(TableCell::text).collect();
+    let values: Vec<String> = cells.iter().map(|cell| cell.text_in(numbers(ui))).collect();
+    let exact: Vec<String> = cells.iter().map(TableCell::exact).collect();
+    let exact = exact.join(", ");
     let role = if parent { Role::DisclosureTriangle } else { Role::Row };
     response.widget_info(|| WidgetInfo::selected(role, true, parent && !folded, &row.name));
-    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(values.join(", ")));
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(exact.as_str()));
     let across = Rect::from_x_y_ranges(ui.clip_rect().x_range(), rect.y_range());
     if parent && response.hovered() {
         ui.painter().rect_filled(across, 0.0, palette.hover);
@@ -250,9 +252,11 @@ fn tree_row_ui(
         ui.painter().text(at, Align2::RIGHT_CENTER, value, body.clone(), colour);
     }
     let clicked = response.clicked();
-    if !row.formula.is_empty() {
-        response.on_hover_text(row.formula);
-    }
+    let hint = match row.formula {
+        "" => exact,
+        formula => format!("{exact}\n{formula}"),
+    };
+    response.on_hover_text(hint);
     clicked
 }
 

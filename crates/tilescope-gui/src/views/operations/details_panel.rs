@@ -324,7 +324,7 @@ fn summary_ui(ui: &mut Ui, context: &ViewContext<'_>, layer: OpLayer, row: &OpRo
             }
             TableCell::Text(_) | TableCell::Id(_) => None,
             TableCell::Missing => Some((known, NOT_RECORDED.to_owned())),
-            cell => Some((known, cell.text())),
+            cell => Some((known, cell.exact())),
         });
         for (known, text) in numbers {
             row_ui(ui, known.title, &text, known.about);

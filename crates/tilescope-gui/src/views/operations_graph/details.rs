@@ -172,7 +172,7 @@ fn facts_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
                 if let TableCell::Bytes(_) | TableCell::Count(_) = cell {
                     let name = RichText::new(known.title).weak();
                     ui.label(name).on_hover_text(known.about);
-                    ui.label(cell.text());
+                    ui.label(cell.exact());
                     ui.end_row();
                 }
             }

@@ -2,12 +2,13 @@
 
 use super::SummaryPageData;
 use crate::theme::fonts::strong;
-use egui::{Align, Grid, Label, Layout, RichText, Ui, vec2};
+use egui::accesskit::Role;
+use egui::{Align, Grid, Label, Layout, Response, RichText, Ui, WidgetInfo, vec2};
 use tilescope_analysis::critical_path::{
     ActivityExposure, EXPOSED, HIDDEN, IPU_SLACK, IpuSlack, LEAD, ON_PATH, WAITS,
 };
 use tilescope_analysis::summary::ExecutionSummary;
-use tilescope_report::units::{Cycles, percent};
+use tilescope_report::units::{Cycles, percent, short_count};
 
 /// The largest number of lanes with a line of their own; those with most of the path are shown.
 const MAX_LANES: usize = 16;
@@ -55,29 +56,55 @@ fn lanes(run: &ExecutionSummary) -> Vec<&IpuSlack> {
     places.into_iter().map(|at| &run.slack[at]).collect()
 }
 
-fn kind_cells(of: &ActivityExposure) -> Vec<String> {
-    let known =
-        |cycles: Option<Cycles>| cycles.map_or_else(|| "not known".to_owned(), |of| of.to_string());
-    let name = of.kind.title().to_owned();
-    vec![name, on_path(of.on_path, of.path_share), known(of.exposed), known(of.hidden)]
+/// A cell as it is shown, and with all digits.
+struct PathCell {
+    shown: String,
+    exact: String,
 }
 
-fn lane_cells(of: &IpuSlack) -> Vec<String> {
-    let slack = Cycles::from_f64(of.slack.round()).to_string();
-    let path = on_path(of.path_cycles, of.path_share);
-    vec![of.title.clone(), path, of.waits.to_string(), slack, of.lead.to_string()]
+impl PathCell {
+    fn words(words: &str) -> Self {
+        Self { shown: words.to_owned(), exact: words.to_owned() }
+    }
+
+    fn cycles(cycles: Cycles) -> Self {
+        Self { shown: short_count(cycles.0), exact: cycles.to_string() }
+    }
+
+    fn on_path(cycles: Cycles, share: f64) -> Self {
+        let Self { shown, exact } = Self::cycles(cycles);
+        let share = percent(share);
+        Self {
+            shown: format!("{shown} ({share} of the path)"),
+            exact: format!("{exact} ({share} of the path)"),
+        }
+    }
 }
 
-fn on_path(cycles: Cycles, share: f64) -> String {
-    format!("{cycles} ({} of the path)", percent(share))
+fn kind_cells(of: &ActivityExposure) -> Vec<PathCell> {
+    let known = |cycles: Option<Cycles>| {
+        cycles.map_or_else(|| PathCell::words("not known"), PathCell::cycles)
+    };
+    let path = PathCell::on_path(of.on_path, of.path_share);
+    vec![PathCell::words(of.kind.title()), path, known(of.exposed), known(of.hidden)]
 }
 
-/// A grid with names on the left and figures right-aligned in their columns.
-fn grid_ui(ui: &mut Ui, heads: &[Head], rows: impl Iterator<Item = Vec<String>>) {
+fn lane_cells(of: &IpuSlack) -> Vec<PathCell> {
+    vec![
+        PathCell::words(&of.title),
+        PathCell::on_path(of.path_cycles, of.path_share),
+        PathCell::cycles(of.waits),
+        PathCell::cycles(Cycles::from_f64(of.slack.round())),
+        PathCell::cycles(of.lead),
+    ]
+}
+
+/// Names on the left, figures flush right in their columns.
+fn grid_ui(ui: &mut Ui, heads: &[Head], rows: impl Iterator<Item = Vec<PathCell>>) {
     let grid = Grid::new(("critical path", heads.len())).num_columns(heads.len() + 1);
     grid.min_row_height(18.0).spacing(vec2(18.0, 6.0)).show(ui, |ui| {
         for (title, about) in heads {
-            right_ui(ui, strong(*title), about);
+            drop(right_ui(ui, strong(*title), about));
         }
         // The last column takes the remaining width: an empty one keeps the figures together.
         ui.label("");
@@ -85,8 +112,13 @@ fn grid_ui(ui: &mut Ui, heads: &[Head], rows: impl Iterator<Item = Vec<String>>)
         for cells in rows {
             for (column, cell) in cells.iter().enumerate() {
                 match column {
-                    0 => drop(ui.weak(cell)),
-                    _ => right_ui(ui, RichText::new(cell), ""),
+                    0 => drop(ui.weak(&cell.shown)),
+                    _ => {
+                        let exact = &cell.exact;
+                        let hint = if *exact == cell.shown { "" } else { exact };
+                        let shown = right_ui(ui, RichText::new(&cell.shown), hint);
+                        shown.widget_info(|| WidgetInfo::labeled(Role::Label, true, exact));
+                    }
                 }
             }
             ui.end_row();
@@ -94,11 +126,8 @@ fn grid_ui(ui: &mut Ui, heads: &[Head], rows: impl Iterator<Item = Vec<String>>)
     });
 }
 
-fn right_ui(ui: &mut Ui, text: RichText, about: &str) {
-    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-        let shown = ui.add(Label::new(text).extend().selectable(true));
-        if !about.is_empty() {
-            shown.on_hover_text(about);
-        }
-    });
+fn right_ui(ui: &mut Ui, text: RichText, about: &str) -> Response {
+    let layout = Layout::right_to_left(Align::Center);
+    let shown = ui.with_layout(layout, |ui| ui.add(Label::new(text).extend().selectable(true)));
+    if about.is_empty() { shown.inner } else { shown.inner.on_hover_text(about) }
 }

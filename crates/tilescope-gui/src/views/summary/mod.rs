@@ -28,6 +28,7 @@ use egui::{
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::SystemTime;
+use tilescope_analysis::data_table::TableCell;
 use tilescope_analysis::json::{self, JsonLine};
 use tilescope_analysis::replicas::{ReplicaOverview, replicas};
 use tilescope_analysis::summary::{ReportSummary, summary};
@@ -475,6 +476,14 @@ fn notes_ui(ui: &mut Ui, facts: &SummaryPageData) {
     });
 }
 
+/// A value of an option: numbers with thousands apart, and few figures behind the point.
+fn option_words(value: &str) -> String {
+    match TableCell::of_value(value) {
+        TableCell::Count(count) => grouped(count),
+        cell => cell.text(),
+    }
+}
+
 fn options_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,
@@ -493,7 +502,8 @@ fn options_ui(
     let wanted = filter.trim().to_lowercase();
     let holds = |text: &str| text.to_lowercase().contains(&wanted);
     let options = facts.options.iter().filter(|(key, value)| holds(key) || holds(value));
-    let rows: Vec<SummaryFactRow> = options.map(|(key, value)| row(key, value)).collect();
+    let rows: Vec<SummaryFactRow> =
+        options.map(|(key, value)| row(key, option_words(value))).collect();
     if rows.is_empty() {
         ui.weak("No option matches.");
     }

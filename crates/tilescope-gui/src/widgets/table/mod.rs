@@ -5,7 +5,8 @@ mod row_menu;
 mod row_order;
 
 use super::elided_text::without_middle;
-use super::{choice_ui, hint_ui, neighbour, search_ui};
+use super::requested_control::takes_request_of_table;
+use super::{choice_ui, hint_ui, neighbour, open_choice, search_ui};
 use crate::theme::fonts::{strong, strong_family};
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
@@ -30,7 +31,7 @@ const WORDS_WIDTH: f32 = 120.0;
 const NAME_WIDTH: f32 = 210.0;
 const SHORT_WIDTH: f32 = 72.0;
 /// Of the bars of shares, with their number.
-const SHARE_WIDTH: f32 = 120.0;
+const SHARE_WIDTH: f32 = 136.0;
 /// Room for the number of a share beside its bar.
 const SHARE_NUMBER: f32 = 54.0;
 /// As wide as bytes are where three figures are enough.
@@ -272,7 +273,12 @@ impl TableState {
         if choices.len() == 1 {
             return;
         }
-        if let Some(chosen) = choice_ui(ui, GROUP_BY, &choices, self.group_by.key(table)) {
+        let is_requested = takes_request_of_table(ui.ctx(), GROUP_BY);
+        let chosen = choice_ui(ui, GROUP_BY, &choices, self.group_by.key(table));
+        if is_requested {
+            open_choice(ui, GROUP_BY);
+        }
+        if let Some(chosen) = chosen {
             self.group_by = chosen.map_or(ChosenGroups::Nothing, ChosenGroups::By);
             self.open.clear();
         }
@@ -396,7 +402,9 @@ fn rows_ui(
                     }
                 });
                 if at == name && order.shares.is_some() {
-                    row.col(|ui| share_ui(ui, order.share(cells), group.is_some()));
+                    row.col(|ui| {
+                        share_ui(ui, order.share(cells), order.largest_share, group.is_some());
+                    });
                 }
             }
             if let Some(TableLine::Row { row: place, .. }) = order.lines.get(line) {
@@ -450,9 +458,9 @@ fn name_row(response: &Response, selected: bool, name: &str) {
 /// The label of a group, and how many rows it has.
 fn group_name_ui(ui: &mut Ui, shown: &ShownGroup) {
     ui.add_space(shown.depth as f32 * spacing::INDENT);
-    let arrow = if shown.is_open { "⏷" } else { "⏵" };
+    let arrow = if shown.is_open { "▼" } else { "▶" };
     ui.spacing_mut().item_spacing.x = spacing::XS;
-    ui.add(Label::new(RichText::new(arrow).weak()).selectable(false));
+    ui.add(Label::new(RichText::new(arrow).weak().size(text_size::SIGN)).selectable(false));
     let count = format!("× {}", grouped(shown.group.rows.len() as u64));
     let room = (ui.available_width() - 12.0 - count.chars().count() as f32 * 7.0).max(20.0);
     ui.scope(|ui| {
@@ -465,17 +473,19 @@ fn group_name_ui(ui: &mut Ui, shown: &ShownGroup) {
 /// The head of shares: what they are of.
 fn share_header_ui(ui: &mut Ui, of: &TableColumn) {
     let palette = ThemePalette::for_ui(ui);
-    let text = RichText::new("Share").color(palette.weak_text).size(text_size::SMALL);
+    let title = format!("Share of {}", of.title.to_lowercase());
+    let text = RichText::new(title).color(palette.weak_text).size(text_size::SMALL);
     let hint = format!("{}: part / sum of all rows of the table", of.title);
-    ui.add(Label::new(text).selectable(false)).on_hover_text(hint);
+    ui.add(Label::new(text).truncate().selectable(false)).on_hover_text(hint);
 }
 
-/// A share as a bar and a number.
-fn share_ui(ui: &mut Ui, share: Option<f64>, is_group: bool) {
+/// A share as a bar, as long as it is beside the largest one, and a number.
+fn share_ui(ui: &mut Ui, share: Option<f64>, largest: f64, is_group: bool) {
     let Some(share) = share else { return };
     let palette = ThemePalette::for_ui(ui);
     let room = ui.available_rect_before_wrap();
-    let length = (room.width() - SHARE_NUMBER).max(0.0) * share.clamp(0.0, 1.0) as f32;
+    let part = (share / largest.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0) as f32;
+    let length = (room.width() - SHARE_NUMBER).max(0.0) * part;
     let size = vec2(length.max(1.0), ROW_HEIGHT - 14.0);
     let corner = egui::pos2(room.left(), room.center().y - size.y / 2.0);
     let colour = if is_group { palette.accent } else { palette.outline };

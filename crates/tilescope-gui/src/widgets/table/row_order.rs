@@ -54,6 +54,8 @@ pub(crate) struct TableRowOrder {
     pub groups: Vec<ShownGroup>,
     /// The column that shares are of, and its sum over all rows of the table.
     pub shares: Option<(usize, TableCell)>,
+    /// The share of the largest group.
+    pub largest_share: f64,
     /// Sums over these rows; `None` for columns of words.
     pub sums: Vec<Option<TableCell>>,
     /// The widest number of each column among these rows and their sums.
@@ -149,6 +151,8 @@ pub(crate) fn order(table: &DataTable, question: &TableQuestion) -> TableRowOrde
         Some(key) => {
             order.push_groups((table, question), (key, &rows), ("", 0));
             order.shares = shares(table, *column);
+            let of_groups = order.groups.iter().filter_map(|of| order.share(&of.group.cells));
+            order.largest_share = of_groups.fold(0.0, f64::max);
         }
         None => order.push_rows(&rows, 0),
     }

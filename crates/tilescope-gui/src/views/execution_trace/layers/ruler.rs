@@ -28,7 +28,7 @@ pub(crate) struct RulerTick {
 /// The lines of the ruler, and what stands in front of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TraceRuler {
-    /// `Cycles`, or what numbers are offsets from: `11,591,400,000 +`.
+    /// `Cycles`, or what numbers are offsets from: `11,591.4 M +`.
     pub title: String,
     pub ticks: Vec<RulerTick>,
 }
@@ -60,13 +60,32 @@ fn of_cycles(layout: &TraceLayout<'_>) -> TraceRuler {
     let mut ticks = Vec::new();
     for cycle in cycles.take_while(|cycle| *cycle <= last) {
         let label = cycle.is_multiple_of(step).then(|| match base {
-            Some(base) => format!("+{}", grouped(cycle.saturating_sub(base))),
+            Some(base) => {
+                let offset = cycle.saturating_sub(base) as f64;
+                format!("+{}", FigureUnit::Cycles.tick(offset, step as f64))
+            }
             None => grouped(cycle),
         });
         ticks.push(RulerTick { x: layout.x(Cycles(cycle)), cycle: Cycles(cycle), label });
     }
-    let title = base.map_or_else(|| "Cycles".to_owned(), |base| format!("{} +", grouped(base)));
+    let title = base.map_or_else(|| "Cycles".to_owned(), |base| base_words(base, left, last));
     TraceRuler { title, ticks }
+}
+
+/// A base with the prefix that leaves it as few digits as tell it: `11,591.4 M +`.
+fn base_words(base: u64, first: u64, last: u64) -> String {
+    let digits = last.saturating_sub(first).max(1).ilog10() + 1;
+    let (power, prefix) = match digits {
+        ..=3 => (3, "k"),
+        4..=6 => (6, "M"),
+        7..=9 => (9, "G"),
+        _ => (12, "T"),
+    };
+    let unit = 10u64.pow(power);
+    let rest = base % unit / 10u64.pow(digits);
+    let decimals = power.saturating_sub(digits) as usize;
+    let rest = if decimals == 0 { String::new() } else { format!(".{rest:0decimals$}") };
+    format!("{}{rest} {prefix} +", grouped(base / unit))
 }
 
 /// The number that all cycles on the screen begin with, where it has many of their digits.
@@ -107,17 +126,20 @@ fn of_time(layout: &TraceLayout<'_>, clock: Hertz) -> TraceRuler {
 /// The time that all times on the screen begin with, where it has many of their digits, and its words.
 fn base_of_time(first: f64, last: f64) -> Option<(f64, String)> {
     let span = (last - first).max(1e-12);
-    let unit = 10f64.powf(span.log10().floor() + 1.0);
-    let (scale, name) = match unit {
-        unit if unit >= 1.0 => (1.0, "s"),
-        unit if unit >= 1e-3 => (1e-3, "ms"),
-        unit if unit >= 1e-6 => (1e-6, "µs"),
-        _ => (1e-9, "ns"),
+    let digits = span.log10().floor() as i32 + 1;
+    let (power, name) = match digits {
+        -2.. => (0, "s"),
+        -5..=-3 => (-3, "ms"),
+        -8..=-6 => (-6, "µs"),
+        _ => (-9, "ns"),
     };
-    // In whole numbers of the unit that is written, so that base and offsets add up.
-    let unit = (unit / scale).round().max(1.0) * scale;
+    let unit = 10f64.powi(digits);
     let base = (first / unit).floor() * unit;
-    let title = format!("{} {name}", grouped((base / scale).round() as u64));
+    let decimals = usize::try_from(power - digits).unwrap_or(0);
+    let text = format!("{:.decimals$}", base / 10f64.powi(power));
+    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
+    let point = if rest.is_empty() { "" } else { "." };
+    let title = format!("{}{point}{rest} {name}", grouped(whole.parse().unwrap_or(0)));
     (base >= unit * 10.0).then_some((base, title))
 }
 
@@ -160,6 +182,9 @@ mod tests {
     #[test]
     fn a_base_has_the_digits_that_numbers_share() {
         assert_eq!(base_of_cycles(11_591_450_000, 11_591_540_000), Some(11_591_400_000));
+        assert_eq!(base_words(11_591_400_000, 0, 90_000), "11,591.4 M +");
+        assert_eq!(base_words(11_574_000_000, 0, 900_000), "11,574 M +");
+        assert_eq!(base_words(11_500_000_000, 0, 15_000_000), "11.5 G +");
         assert_eq!(base_of_cycles(0, 90_000), None);
         assert_eq!(base_of_cycles(200_000, 290_000), None, "short enough in full");
         assert_eq!(base_of_cycles(0, 23_000_000_000), None);
@@ -169,7 +194,7 @@ mod tests {
     fn a_base_of_time_is_a_whole_number_of_its_unit() {
         let (base, title) = base_of_time(6.265_648_6, 6.265_697_3).expect("a base");
         assert!((base - 6.265_6).abs() < 1e-9, "{base}");
-        assert_eq!(title, "6,265,600 µs");
+        assert_eq!(title, "6,265.6 ms");
         assert_eq!(base_of_time(0.0, 0.001), None);
     }
 }
