@@ -202,8 +202,10 @@ impl StepAlignment {
         };
         let idle = (idle(lane_cycles.0, busy(|s| s.0)), idle(lane_cycles.1, busy(|s| s.1)));
         sums.insert(StepChangeKind::Idle, idle);
-        let names =
-            StepChangeNames { pairs, programs: (&*source.executed_program_nodes()?, &*target.executed_program_nodes()?) };
+        let names = StepChangeNames {
+            pairs,
+            programs: (&*source.executed_program_nodes()?, &*target.executed_program_nodes()?),
+        };
         let change = |(what, (source, target)): (StepChangeKind, (SideSum, SideSum))| {
             let (source, target) = (source.located(&a)?, target.located(&b)?);
             Ok(StepChange { what, name: names.name_of(what), source, target })

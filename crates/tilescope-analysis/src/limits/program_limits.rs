@@ -12,7 +12,9 @@ use tilescope_report::units::{
     Bytes, ComputeSetId, CycleRange, Cycles, IpuId, ProgramId, Quantity,
 };
 use tilescope_report::{
-    ComputeRate, ComputeSet, ExchangeTraffic, HostCallPart, ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError, ReportPart, StepActivity, StreamEndpoint, Target, VertexWork,
+    ComputeRate, ComputeSet, ExchangeTraffic, HostCallPart, ProgramKind, ProgramNode,
+    ProgramNodeTable, Report, ReportError, ReportPart, StepActivity, StreamEndpoint, Target,
+    VertexWork,
 };
 
 /// Sums over the steps of programs, and what they need at least.

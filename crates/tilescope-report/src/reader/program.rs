@@ -1,7 +1,7 @@
 //! Program nodes and operations.
 
-use super::{Report, ReportOrigin};
 use super::trace_index::ExecutedProgram;
+use super::{Report, ReportOrigin};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS};
